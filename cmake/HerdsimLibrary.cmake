@@ -1,0 +1,70 @@
+# herdsim_library(NAME name [DEPS lib...] [LINK target...] SOURCES file...)
+#   A static library herdsim_<name> (alias herdsim::<name>) of the current folder. DEPS are Herdsim libraries and are
+#   the only folders whose headers it may include: tests/check_includes reads them back from the file written here.
+#   LINK names third-party targets. Include paths start at the repository root.
+# herdsim_test(NAME name LABEL label [DEPS lib...] SOURCES file...)
+#   One GoogleTest binary a folder, registered with CTest under one label.
+# herdsim_benchmark(NAME name [DEPS lib...] SOURCES file...)
+#   One Google Benchmark binary; never run by CTest.
+include_guard(GLOBAL)
+
+add_library(herdsim_warnings INTERFACE)
+target_compile_options(herdsim_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+                                                  -Wno-missing-field-initializers)
+add_library(herdsim_options INTERFACE)
+target_compile_features(herdsim_options INTERFACE cxx_std_20)
+# Fused multiply-add would make results depend on the processor.
+target_compile_options(herdsim_options INTERFACE -ffp-contract=off)
+if(HERDSIM_SANITIZE)
+  target_compile_options(herdsim_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
+                                                   -fno-omit-frame-pointer)
+  target_link_options(herdsim_options INTERFACE -fsanitize=address,undefined)
+endif()
+
+set_property(GLOBAL PROPERTY HERDSIM_LIBRARIES "")
+
+function(herdsim_library)
+  cmake_parse_arguments(ARG "" "NAME" "DEPS;LINK;SOURCES" ${ARGN})
+  set(target herdsim_${ARG_NAME})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(herdsim::${ARG_NAME} ALIAS ${target})
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  target_link_libraries(${target} PUBLIC herdsim_options PRIVATE herdsim_warnings)
+  foreach(dep IN LISTS ARG_DEPS)
+    if(NOT TARGET herdsim_${dep})
+      message(FATAL_ERROR "herdsim_${ARG_NAME} depends on herdsim_${dep}, which is not declared yet")
+    endif()
+    target_link_libraries(${target} PUBLIC herdsim_${dep})
+  endforeach()
+  target_link_libraries(${target} PUBLIC ${ARG_LINK})
+  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  set_property(GLOBAL APPEND PROPERTY HERDSIM_LIBRARIES "${ARG_NAME}|${folder}|${ARG_DEPS}")
+endfunction()
+
+function(herdsim_test)
+  cmake_parse_arguments(ARG "" "NAME;LABEL" "DEPS;LINK;SOURCES" ${ARGN})
+  if(NOT HERDSIM_BUILD_TESTS)
+    return()
+  endif()
+  set(target ${ARG_NAME}_test)
+  add_executable(${target} ${ARG_SOURCES})
+  list(TRANSFORM ARG_DEPS PREPEND herdsim_)
+  target_link_libraries(${target} PRIVATE ${ARG_DEPS} ${ARG_LINK} herdsim_warnings GTest::gtest GTest::gmock
+                                          GTest::gtest_main)
+  target_precompile_headers(${target} PRIVATE <gtest/gtest.h>)
+  target_compile_definitions(${target} PRIVATE HERDSIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_test(NAME ${ARG_NAME} COMMAND ${target} --gtest_brief=1)
+  set_tests_properties(${ARG_NAME} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 300)
+endfunction()
+
+function(herdsim_benchmark)
+  cmake_parse_arguments(ARG "" "NAME" "DEPS;LINK;SOURCES" ${ARGN})
+  if(NOT HERDSIM_BUILD_BENCHMARKS)
+    return()
+  endif()
+  set(target ${ARG_NAME}_bench)
+  add_executable(${target} ${ARG_SOURCES})
+  list(TRANSFORM ARG_DEPS PREPEND herdsim_)
+  target_link_libraries(${target} PRIVATE ${ARG_DEPS} ${ARG_LINK} herdsim_warnings benchmark::benchmark
+                                          benchmark::benchmark_main)
+endfunction()

@@ -1,0 +1,73 @@
+// A collective as NCCL would run it: which algorithm and protocol, what it costs before contention, what it loads.
+//
+// A plan has two parts. `latency` is paid whatever else runs: launch, hops by class, protocol steps. The rest is one
+// fluid transfer: `volume` bytes have to pass every crossing of the group's path at one common rate, at most
+// `rate_cap` and at most a fair share of each link crossed. A ring moves in lockstep, so its slowest edge is its speed.
+//
+// Crossings: a member's NIC carries the rate once in each direction; its NVLink port carries it
+// `nvlink_crossings` times (a ring over 8 GPUs a node with 8 NICs carries eight times more on NVLink than on a NIC).
+// A collective inside a node has nic_crossings = 0 and the rate is that of the NVLink port.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "sim/base/time.h"
+#include "sim/base/units.h"
+#include "sim/fabric/fabric.h"
+
+namespace herdsim {
+
+struct NcclTuning;  // sim/collectives/nccl_tuning.h
+
+enum class CollectiveKind : uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kBroadcast,
+  kSendRecv,
+};
+constexpr size_t kCollectiveKinds = 6;
+std::string_view collective_kind_name(CollectiveKind);
+
+enum class Algorithm : uint8_t { kRing, kTree, kNvls, kNvlsTree, kPat, kCollNet, kPairwise };
+enum class Protocol : uint8_t { kSimple, kLl, kLl128 };
+std::string_view algorithm_name(Algorithm);
+std::string_view protocol_name(Protocol);
+
+// What a collective needs to know of its group: not who is in it, only how it lies on the machine.
+struct GroupShape {
+  int64_t ranks = 1;
+  int64_t nodes = 1;  // hosts touched; ranks / nodes of them in each (the least, where uneven)
+  // The farthest two consecutive hosts of the ring, and how many of its host-to-host edges have each hop class.
+  HopClass farthest = HopClass::kSameHost;
+  std::array<int64_t, kHopClasses> edges{};
+
+  int64_t ranks_per_node() const { return ranks / nodes; }
+  friend auto operator<=>(const GroupShape&, const GroupShape&) = default;
+};
+
+struct CollectivePlan {
+  Algorithm algorithm = Algorithm::kRing;
+  Protocol protocol = Protocol::kSimple;
+  int64_t channels = 0;  // one SM each
+  Duration latency;
+  Bytes volume;
+  Bandwidth rate_cap;
+  int64_t nic_crossings = 0;
+  int64_t nvlink_crossings = 0;
+  bool extrapolated = false;  // outside the sizes or group sizes that were measured
+
+  // Without contention.
+  Duration alone() const { return latency + volume / rate_cap; }
+};
+
+// `bytes` is the size nccl-tests prints: the whole result of an all-gather, the whole input of a reduce-scatter or
+// all-to-all, the vector of an all-reduce or broadcast, the message of a send/recv.
+// A group of one rank costs nothing: all zero.
+CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShape& group,
+                               const NcclTuning& tuning);
+
+}  // namespace herdsim

@@ -1,0 +1,65 @@
+// The training framework as a record of nameable facts: which kernels it calls, what it fuses, what it overlaps, how it
+// accumulates. The same GPUs run one model 1 to 2 times slower for these reasons, so they are inputs with sources,
+// shared by every run of a stack, and never a factor fitted to one run.
+//
+// Byte counts are HBM bytes (reads plus writes) of bf16 activations. "per token" counts the tokens of one micro-batch on
+// one rank of a tensor-parallel group; `hidden` and `ffn` are the model's widths before division by TP.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/models/kernel.h"
+
+namespace herdsim {
+
+// What happens to the transfers of tensor parallelism while GEMMs run.
+enum class TpOverlap : uint8_t {
+  kNone,     // every all-gather and reduce-scatter is waited for
+  kChunked,  // GEMMs and transfers split in chunks; first and last chunk exposed
+};
+
+struct ElementwiseTraffic {
+  // Bytes a token and layer: hidden_passes * hidden + ffn_passes * ffn (already in bytes, not elements).
+  double hidden_bytes = 0;
+  double ffn_bytes = 0;
+  StreamClass stream = StreamClass::kFused;
+};
+
+struct SoftwareStack {
+  std::string name;
+
+  std::string attention_kernel = "cudnn9";  // a row of the profile's attention curves
+  ElementwiseTraffic forward{.hidden_bytes = 24, .ffn_bytes = 6};
+  ElementwiseTraffic backward{.hidden_bytes = 50, .ffn_bytes = 10};
+  double logit_bytes = 12;  // a logit, forward and backward of the loss together
+  StreamClass logit_stream = StreamClass::kFused;
+
+  // Weight gradients: bytes a parameter and micro-batch to accumulate (8: fused into the GEMM's epilogue in fp32).
+  double gradient_accumulation_bytes = 8;
+  DataType gradient_accumulation_type = DataType::kFp32;
+  DataType gradient_reduce_type = DataType::kFp32;
+  DataType parameter_gather_type = DataType::kBf16;
+  double optimizer_bytes = 28;  // a parameter of the shard: Adam with an fp32 master copy
+
+  TpOverlap tp_overlap = TpOverlap::kNone;
+  int64_t tp_overlap_chunks = 4;
+  // The backward pass gathers the sequence-parallel inputs again instead of keeping them gathered.
+  bool tp_regather_in_backward = true;
+  bool p2p_async = true;       // pipeline transfers run beside compute
+  bool dp_overlap = true;      // gradient reduction and parameter gathering run beside compute
+  // Bytes a token and layer kept for the backward pass, beside what attention needs: same form as traffic.
+  double activation_hidden_bytes = 10;
+  double activation_ffn_bytes = 6;
+
+  double host_microseconds_per_layer_forward = 0;   // the host's own time to launch a layer; a floor
+  double host_microseconds_per_layer_backward = 0;
+  double host_milliseconds_per_step = 0;  // loader hand-over, logging, garbage collection, python
+
+  // Relative standard deviation of GPU speed across the job: a synchronous step runs at the pace of the slowest.
+  double gpu_speed_sigma = 0;
+  // Sustained clock of the training mix over the clock at which kernels were profiled.
+  double clock_factor = 1.0;
+};
+
+}  // namespace herdsim

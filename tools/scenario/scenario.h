@@ -1,0 +1,66 @@
+// A scenario as values: what a file, its catalogue names, `--set` and the documented defaults resolve to. Everything
+// here has been validated; code that takes a Scenario never reports an input error.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/profile/device_profile.h"
+#include "sim/base/time.h"
+#include "sim/base/units.h"
+#include "sim/models/software_stack.h"
+#include "topologies/cluster.h"
+#include "workloads/model_architecture.h"
+#include "workloads/parallel_plan.h"
+
+namespace herdsim {
+
+struct ReliabilitySpec {
+  std::string base;
+  double rate_scale = 1.0;
+};
+
+struct CheckpointSpec {
+  std::string policy;  // "" where the scenario does not checkpoint
+  Duration interval;
+};
+
+struct RecoverySpec {
+  std::string policy;
+  int64_t spares = 0;
+};
+
+struct RunSpec {
+  double days = 0;
+  double tokens = 0;
+};
+
+// What a publication printed for this very configuration; only ever compared with.
+struct PublishedResult {
+  double model_tflops_per_gpu = 0;
+  double mfu = 0;
+  std::string source;
+};
+
+struct Scenario {
+  std::string name;
+  ModelArchitecture model;
+  ClusterSpec cluster;
+  DeviceProfile profile;
+  SoftwareStack software;
+  int64_t gpus = 0;
+  ParallelPlan plan;
+  Training training;
+  ReliabilitySpec reliability;
+  CheckpointSpec checkpoint;
+  RecoverySpec recovery;
+  RunSpec run;
+  uint64_t seed = 1;
+  std::optional<PublishedResult> published;
+  // The effective scenario in text format, every default filled in, each with where it comes from.
+  std::string effective_text;
+};
+
+}  // namespace herdsim
