@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/profile/device_profile.h"
+#include "sim/models/device_profile.h"
 #include "sim/base/time.h"
 #include "sim/base/units.h"
 #include "sim/models/software_stack.h"
