@@ -1,8 +1,10 @@
 // What a simulated step did, as facts an observer may keep: one span an operation and rank.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/ids.h"
@@ -23,6 +25,8 @@ enum class Stream : uint8_t {
   kDp,
 };
 constexpr size_t kStreams = 8;
+constexpr std::array<std::string_view, kStreams> kStreamNames = {
+    "compute", "tp", "cp", "ep", "send forward", "send backward", "receive", "dp"};
 
 struct Span {
   RankId rank;
@@ -62,8 +66,14 @@ struct StepTrace {
   std::string title;  // scenario name
   std::vector<std::string> names;
   std::vector<RankPlace> ranks;  // the traced ranks, ascending
-  std::vector<Span> spans;       // by rank, then stream, then begin; spans of one stream never overlap
+  std::vector<Span> spans;  // by rank, then stream, then begin; spans of one stream never overlap
   std::vector<Counter> counters;
 };
+
+// What is wrong with a trace, or "" where it keeps every promise above: ranks ascending and known,
+// names in range, no span that ends before it begins or overlaps its neighbour on the stream,
+// samples finite and in order, no receive that ends before its send begins. Complexity: linear in
+// spans and samples, n log n in flows.
+std::string first_fault(const StepTrace& trace);
 
 }  // namespace herdsim
