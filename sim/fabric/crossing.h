@@ -1,7 +1,7 @@
 // How often a transfer passes a link: a path with its repeats merged.
 //
-// A ring over 128 GPUs of one rail crosses each NIC once and a pod's uplink as often as the ring enters the pod; at a
-// common rate r the transfer takes count * r of the link.
+// A ring over 128 GPUs of one rail crosses each NIC once and a pod's uplink as often as the ring
+// enters the pod; at a common rate r the transfer takes count * r of the link.
 #pragma once
 
 #include <compare>

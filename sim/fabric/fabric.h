@@ -1,12 +1,14 @@
-// The machine as an immutable graph: vertices (GPUs, NVSwitch domains, NICs, switches) and directed links.
+// The machine as an immutable graph: vertices (GPUs, NVSwitch domains, NICs, switches) and directed
+// links.
 //
-// Parallel cables between two layers of identical switches are one link of `width` lanes: its capacity is the sum, its
-// facts count the lanes. Every fabric of this project is a forest of two kinds of trees over the same GPUs: the NVLink
-// tree (GPU - NVSwitch) and the network tree (GPU - PCIe - NIC - ToR - pod - core); a topology row builds it with
-// FabricBuilder. Routes climb the network tree to the lowest common ancestor, which is what up-down routing in a
-// folded Clos does; how well hashing spreads flows over the lanes is a factor of the link, not of the route.
+// Parallel cables between two layers of identical switches are one link of `width` lanes: its
+// capacity is the sum, its facts count the lanes. Every fabric of this project is a forest of two
+// kinds of trees over the same GPUs: the NVLink tree (GPU - NVSwitch) and the network tree (GPU -
+// PCIe - NIC - ToR - pod - core); a topology row builds it with FabricBuilder. Routes climb the
+// network tree to the lowest common ancestor, which is what up-down routing in a folded Clos does;
+// how well hashing spreads flows over the lanes is a factor of the link, not of the route.
 //
-// Memory: 24 bytes a link, 16 a node; a million GPUs take about 150 MB and 0.2 s.
+// Memory: 24 bytes a link, 20 a node; 1,048,576 GPUs take about 200 MB and 0.2 s.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +35,15 @@ struct Link {
   NodeId from, to;
   Bandwidth capacity;  // of all lanes together, one direction
   LinkKind kind = LinkKind::kNvLink;
-  uint16_t width = 1;  // lanes
+  uint32_t width = 1;  // lanes
 };
 
 // A vertex may stand for `count` identical devices side by side (all cluster switches of a pod).
 struct Node {
   NodeKind kind = NodeKind::kGpu;
   uint32_t count = 1;
-  NodeId parent;        // in the network tree; itself at a root
-  LinkId up, down;      // to and from the parent; meaningless at a root
+  NodeId parent;    // in the network tree; itself at a root and at an NVSwitch
+  LinkId up, down;  // to and from the parent; meaningless at a root
 };
 
 class Fabric {
@@ -64,12 +66,15 @@ class Fabric {
   LinkId nvlink_in(GpuId gpu) const { return LinkId(first_nvlink_ + 2 * gpu.index() + 1); }
 
   HopClass hop_class(GpuId a, GpuId b) const;
-  // Appends the links from a to b: NVLink inside a host, otherwise the network tree from a's NIC to b's NIC.
-  // Requires: a != b.
+  // Appends the links from a to b: out of a's NVLink port and into b's inside a host; otherwise
+  // from a over PCIe to its NIC, up the network tree to the lowest common ancestor, and down the
+  // same way to b. Requires: a != b.
   void append_route(GpuId a, GpuId b, std::vector<LinkId>& route) const;
-  // Whether the link can ever be the bottleneck of flows that also cross the links below it: false for an uplink
-  // at least as wide as everything under it. Sharing never needs the others, so solvers leave them out.
-  bool can_bind(LinkId link) const { return can_bind_[link]; }
+  // Whether the link can ever be the bottleneck of flows that also cross the links around it: false
+  // for an uplink (or the downlink beside it) at least as wide as all that can arrive from below,
+  // and for PCIe at least as wide as the NIC. Solvers leave these out. Holds for any capacities in
+  // which NICs only got slower (a degraded NIC).
+  bool can_bind(LinkId link) const { return can_bind_[link] != 0; }
 
  private:
   friend class FabricBuilder;

@@ -1,0 +1,56 @@
+#include "sim/fabric/fabric.h"
+
+#include <array>
+
+#include "sim/base/check.h"
+
+namespace herdsim {
+namespace {
+
+constexpr std::array<std::string_view, 6> kNodeKindNames = {"gpu", "nvswitch", "nic",
+                                                            "tor", "pod",      "core"};
+constexpr std::array<std::string_view, 5> kLinkKindNames = {"nvlink", "pcie", "nic-tor", "tor-pod",
+                                                            "pod-core"};
+constexpr std::array<std::string_view, kHopClasses> kHopClassNames = {
+    "same gpu", "same host", "same tor", "same pod", "cross pod"};
+
+// gpu, nic, tor, pod: the most links a route climbs before its lowest common ancestor.
+constexpr size_t kMaxClimb = 4;
+
+}  // namespace
+
+std::string_view node_kind_name(NodeKind kind) { return kNodeKindNames[static_cast<size_t>(kind)]; }
+std::string_view link_kind_name(LinkKind kind) { return kLinkKindNames[static_cast<size_t>(kind)]; }
+std::string_view hop_class_name(HopClass hop) { return kHopClassNames[static_cast<size_t>(hop)]; }
+
+HopClass Fabric::hop_class(GpuId a, GpuId b) const {
+  if (a == b) return HopClass::kSameGpu;
+  if (host_of(a) == host_of(b)) return HopClass::kSameHost;
+  const NodeId tor_a = tor_of(a), tor_b = tor_of(b);
+  if (tor_a == tor_b) return HopClass::kSameTor;
+  return nodes_[tor_a].parent == nodes_[tor_b].parent ? HopClass::kSamePod : HopClass::kCrossPod;
+}
+
+void Fabric::append_route(GpuId a, GpuId b, std::vector<LinkId>& route) const {
+  HERDSIM_DCHECK(a != b);
+  if (host_of(a) == host_of(b)) {
+    route.push_back(nvlink_out(a));
+    route.push_back(nvlink_in(b));
+    return;
+  }
+  // Leaves are equally deep, so both sides meet after the same number of steps.
+  std::array<LinkId, kMaxClimb> descent;
+  size_t steps = 0;
+  NodeId from = node_of(a), to = node_of(b);
+  for (; from != to; ++steps) {
+    const Node& source = nodes_[from];
+    const Node& destination = nodes_[to];
+    route.push_back(source.up);
+    descent[steps] = destination.down;
+    from = source.parent;
+    to = destination.parent;
+  }
+  while (steps > 0) route.push_back(descent[--steps]);
+}
+
+}  // namespace herdsim
