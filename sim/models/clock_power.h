@@ -1,0 +1,34 @@
+// How fast a GPU clocks under its power limit, and how that follows the weather.
+//
+// At the limit, power is leakage, which grows with temperature, plus switching, which grows with
+// the clock:
+//   P = L e^{b (T - T0)} + (P0 - L) f^n,   f = 1 at T0
+// so a warmer afternoon lowers the clock. n = 2.36 is published (POLCA, arXiv:2308.12908: 22 % less
+// peak power for 10 % less performance); L and b are assumed, and span the 1-2 % daily swing Llama
+// 3 reports (arXiv:2407.21783, 3.3.4).
+#pragma once
+
+namespace herdsim {
+
+struct ClockPowerModel {
+  double power_limit_w = 700;
+  double leakage_w = 90;              // assumed: 90 to 120
+  double leakage_per_kelvin = 0.015;  // assumed: 0.015 to 0.02
+  double exponent = 2.36;             // published
+};
+
+// Clock over nominal when the coolant is `kelvin_above` warmer than where it was measured. 1 at 0;
+// above 1 when colder. Ensures: 0 where leakage alone exceeds the limit.
+double clock_factor_at(const ClockPowerModel& model, double kelvin_above);
+
+// Clock over nominal under a power cap: (cap/limit)^(1/n); 600 W of 700 W gives 0.937. At most 1.
+double clock_factor_under_cap(const ClockPowerModel& model, double cap_w);
+
+// Throughput over the day's best: 1 - amplitude/2 (1 + cos(2 pi (t - peak)/24 h)); lowest at the
+// hour of the peak.
+double diurnal_throughput(double amplitude, double hour, double peak_hour);
+
+// The amplitude (peak to trough of throughput) that a day-night swing of `kelvin` gives.
+double diurnal_amplitude(const ClockPowerModel& model, double kelvin);
+
+}  // namespace herdsim
