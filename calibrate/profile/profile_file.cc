@@ -1,0 +1,71 @@
+#include "calibrate/profile/profile_file.h"
+
+#include <algorithm>
+#include <fstream>
+#include <span>
+#include <sstream>
+#include <utility>
+
+#include "calibrate/profile/profile_proto.h"
+#include "sim/base/error.h"
+
+namespace herdsim {
+
+// Generated from catalog/profiles: (file, text).
+std::span<const std::pair<std::string_view, std::string_view>> embedded_profiles();
+
+namespace {
+
+// "catalog/profiles/h100-sxm5-80gb.textproto" -> "h100-sxm5-80gb"
+std::string catalogue_name(std::string_view file) {
+  file.remove_prefix(file.rfind('/') + 1);
+  return std::string(file.substr(0, file.find('.')));
+}
+
+bool is_path(std::string_view argument) {
+  return argument.find('/') != std::string_view::npos || argument.ends_with(".textproto");
+}
+
+}  // namespace
+
+const std::vector<std::string>& profile_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> found;
+    for (const auto& [file, text] : embedded_profiles()) found.push_back(catalogue_name(file));
+    std::sort(found.begin(), found.end());
+    return found;
+  }();
+  return names;
+}
+
+std::string_view profile_text(std::string_view name) {
+  for (const auto& [file, text] : embedded_profiles()) {
+    if (catalogue_name(file) == name) return text;
+  }
+  std::string allowed;
+  for (const std::string& known : profile_names()) allowed += (allowed.empty() ? "" : ", ") + known;
+  throw SpecError({{.field = "profile",
+                    .problem = "no profile is called \"" + std::string(name) + "\"",
+                    .allowed = allowed + ", or a file",
+                    .nearest = nearest_name(name, profile_names())}});
+}
+
+DeviceProfile load_profile(const std::string& name_or_path) {
+  if (!is_path(name_or_path)) {
+    return load_profile_text(profile_text(name_or_path),
+                             "catalog/profiles/" + name_or_path + ".textproto");
+  }
+  std::ifstream in(name_or_path, std::ios::binary);
+  std::ostringstream text;
+  // An empty file leaves the stream failed after copying nothing, which is not an error of reading.
+  if (!in || (text << in.rdbuf(), in.bad())) {
+    throw SpecError({{.file = name_or_path, .field = "profile", .problem = "cannot be read"}});
+  }
+  return load_profile_text(text.str(), name_or_path);
+}
+
+DeviceProfile load_profile_text(std::string_view text, const std::string& file) {
+  return profile_from_text(text, file);
+}
+
+}  // namespace herdsim

@@ -1,0 +1,496 @@
+#include "calibrate/profile/profile_proto.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "calibrate/profile/collective_time.h"
+#include "calibrate/profile/profile.pb.h"
+#include "sim/base/error.h"
+
+namespace herdsim {
+namespace {
+
+namespace pb = google::protobuf;
+using Tree = pb::TextFormat::ParseInfoTree;
+
+std::vector<std::string> field_names(const pb::Descriptor& message) {
+  std::vector<std::string> names;
+  for (int i = 0; i < message.field_count(); ++i) names.push_back(message.field(i)->name());
+  return names;
+}
+
+// Every field name of the format: the parser does not say which message it was in.
+std::vector<std::string> all_field_names(const pb::FileDescriptor& file) {
+  std::vector<std::string> names;
+  for (int i = 0; i < file.message_type_count(); ++i) {
+    for (std::string& name : field_names(*file.message_type(i))) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+// Turns the parser's complaints into faults. Unknown fields arrive as warnings, so that parsing
+// goes on to the next one.
+class FaultCollector : public pb::io::ErrorCollector {
+ public:
+  FaultCollector(const std::string& file, Faults& faults) : file_(file), faults_(faults) {}
+  void AddError(int line, pb::io::ColumnNumber column, const std::string& message) override {
+    Fault fault{.file = file_, .line = line + 1, .column = column + 1, .problem = message};
+    const std::string marker = "has no field named \"";
+    if (const size_t at = message.find(marker); at != std::string::npos) {
+      const size_t begin = at + marker.size();
+      fault.field = message.substr(begin, message.find('"', begin) - begin);
+      fault.problem = "unknown field";
+      fault.nearest =
+          nearest_name(fault.field, all_field_names(*profile::Profile::descriptor()->file()));
+    }
+    faults_.add(std::move(fault));
+  }
+  void AddWarning(int line, pb::io::ColumnNumber column, const std::string& message) override {
+    AddError(line, column, message);
+  }
+
+ private:
+  const std::string& file_;
+  Faults& faults_;
+};
+
+// One message of the file with its place in the text.
+class Place {
+ public:
+  Place(const pb::Message& message, const Tree* tree, std::string path,
+        pb::TextFormat::ParseLocation at, const std::string& file, Faults& faults)
+      : message_(message),
+        tree_(tree),
+        path_(std::move(path)),
+        at_(at),
+        file_(file),
+        faults_(faults) {}
+
+  Place child(const std::string& name, int index = -1) const {
+    const pb::FieldDescriptor* field = message_.GetDescriptor()->FindFieldByName(name);
+    const pb::Reflection* reflection = message_.GetReflection();
+    const bool repeated = field->is_repeated();
+    const pb::Message& inner = repeated ? reflection->GetRepeatedMessage(message_, field, index)
+                                        : reflection->GetMessage(message_, field);
+    const std::string path =
+        (path_.empty() ? "" : path_ + ".") + name + (repeated ? fmt::format("[{}]", index) : "");
+    const Tree* tree =
+        tree_ == nullptr ? nullptr : tree_->GetTreeForNested(field, repeated ? index : -1);
+    return {inner, tree, path, location(field, index), file_, faults_};
+  }
+
+  void fault(const std::string& name, std::string problem, std::string allowed = "",
+             int index = -1) const {
+    const pb::FieldDescriptor* field = message_.GetDescriptor()->FindFieldByName(name);
+    const pb::TextFormat::ParseLocation at = location(field, index);
+    std::string path = (path_.empty() ? "" : path_ + ".") + name;
+    if (index >= 0) path += fmt::format("[{}]", index);
+    faults_.add({.file = file_,
+                 .line = at.line + 1,
+                 .column = at.column + 1,
+                 .field = std::move(path),
+                 .problem = std::move(problem),
+                 .allowed = std::move(allowed)});
+  }
+
+  // Required fields that are missing, here and in every message below.
+  void check_required() const {
+    const pb::Descriptor& type = *message_.GetDescriptor();
+    const pb::Reflection& reflection = *message_.GetReflection();
+    for (int i = 0; i < type.field_count(); ++i) {
+      const pb::FieldDescriptor* field = type.field(i);
+      if (field->is_required() && !reflection.HasField(message_, field)) {
+        fault(field->name(), "is missing");
+      }
+      if (field->cpp_type() != pb::FieldDescriptor::CPPTYPE_MESSAGE) continue;
+      if (field->is_repeated()) {
+        for (int j = 0; j < reflection.FieldSize(message_, field); ++j)
+          child(field->name(), j).check_required();
+      } else if (reflection.HasField(message_, field)) {
+        child(field->name()).check_required();
+      }
+    }
+  }
+
+  bool ok() const { return faults_.empty(); }
+
+ private:
+  // Of the field, or of the list it is an element of, or of the message.
+  pb::TextFormat::ParseLocation location(const pb::FieldDescriptor* field, int index) const {
+    pb::TextFormat::ParseLocation at(-1, -1);
+    if (tree_ != nullptr) {
+      at = tree_->GetLocation(field, field->is_repeated() ? std::max(index, 0) : -1);
+      if (at.line < 0 && field->is_repeated()) at = tree_->GetLocation(field, 0);
+    }
+    if (at.line < 0) at = at_;
+    return at.line < 0 ? pb::TextFormat::ParseLocation(0, 0) : at;
+  }
+
+  const pb::Message& message_;
+  const Tree* tree_;
+  std::string path_;
+  pb::TextFormat::ParseLocation at_;
+  const std::string& file_;
+  Faults& faults_;
+};
+
+bool is_positive(double v) { return v > 0 && std::isfinite(v); }
+
+void check_positive(const Place& place, const std::string& field, double value) {
+  if (!is_positive(value)) place.fault(field, fmt::format("{} is not positive", value), "above 0");
+}
+
+Provenance provenance(const profile::Source& source, const Place& place) {
+  if (source.text().empty()) place.fault("text", "is empty", "where the numbers come from");
+  return {static_cast<Evidence>(source.evidence()), source.text()};
+}
+
+template <class List>
+std::vector<double> numbers(const List& list) {
+  std::vector<double> values;
+  values.reserve(static_cast<size_t>(list.size()));
+  for (const auto v : list) values.push_back(static_cast<double>(v));
+  return values;
+}
+
+// Nodes of an axis: at least one, positive, increasing.
+bool check_axis(const Place& place, const std::string& field, const std::vector<double>& nodes) {
+  if (nodes.empty()) {
+    place.fault(field, "is empty", "at least one number");
+    return false;
+  }
+  bool good = true;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!is_positive(nodes[i])) {
+      place.fault(field, fmt::format("{} is not positive", nodes[i]), "above 0",
+                  static_cast<int>(i));
+      good = false;
+    } else if (i > 0 && nodes[i] <= nodes[i - 1]) {
+      place.fault(field, fmt::format("{} follows {}", nodes[i], nodes[i - 1]),
+                  "strictly increasing numbers", static_cast<int>(i));
+      good = false;
+    }
+  }
+  return good;
+}
+
+bool check_values(const Place& place, const std::string& field, const std::vector<double>& values,
+                  size_t expected, double lowest, double highest) {
+  bool good = true;
+  if (values.size() != expected) {
+    place.fault(field, fmt::format("{} numbers for {} points", values.size(), expected),
+                "one a point");
+    good = false;
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    const bool above = lowest > 0 ? values[i] >= lowest : values[i] > 0;
+    if (std::isfinite(values[i]) && above && values[i] <= highest) continue;
+    std::string allowed = lowest > 0 ? fmt::format("{} or more", lowest) : std::string("above 0");
+    if (std::isfinite(highest)) allowed += fmt::format(", at most {}", highest);
+    place.fault(field, fmt::format("{} is out of range", values[i]), allowed, static_cast<int>(i));
+    good = false;
+  }
+  return good;
+}
+
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+// A curve of two parallel lists, or an empty one where anything is wrong with them.
+LogCurve curve(const Place& place, const std::string& x_field, const std::vector<double>& x,
+               const std::string& y_field, const std::vector<double>& y, double lowest = 0,
+               double highest = kNoLimit) {
+  const bool good_axis = check_axis(place, x_field, x);
+  if (!check_values(place, y_field, y, x.size(), lowest, highest) || !good_axis) return {};
+  std::vector<LogCurve::Point> points;
+  for (size_t i = 0; i < x.size(); ++i) points.push_back({x[i], y[i]});
+  return LogCurve(std::move(points));
+}
+
+// Of work(x) = x^power done at the curve's rate: more work never takes less time.
+void check_time_grows(const Place& place, const std::string& y_field, const LogCurve& rate,
+                      double power) {
+  for (size_t i = 1; i < rate.points().size(); ++i) {
+    const auto& [x0, y0] = rate.points()[i - 1];
+    const auto& [x1, y1] = rate.points()[i];
+    if (y1 / y0 > std::pow(x1 / x0, power)) {
+      place.fault(
+          y_field,
+          fmt::format("the rate grows from {} to {} while the size grows from {} to {} only", y0,
+                      y1, x0, x1),
+          "a rate at which more work takes no less time", static_cast<int>(i));
+    }
+  }
+}
+
+void check_never_falls(const Place& place, const std::string& field,
+                       const std::vector<double>& values) {
+  for (size_t i = 1; i < values.size(); ++i) {
+    if (values[i] < values[i - 1]) {
+      place.fault(field, fmt::format("{} follows {}", values[i], values[i - 1]),
+                  "numbers that never fall", static_cast<int>(i));
+    }
+  }
+}
+
+void read_device(const profile::Device& device, const Place& place, DeviceProfile& out) {
+  out.device = device.model();
+  if (device.hbm_bytes() <= 0) place.fault("hbm_bytes", "is not positive", "above 0");
+  out.hbm = Bytes(device.hbm_bytes());
+  check_positive(place, "hbm_gigabytes_per_second", device.hbm_gigabytes_per_second());
+  check_positive(place, "board_watts", device.board_watts());
+  check_positive(place, "bf16_teraflops", device.bf16_teraflops());
+  for (const auto& [field, value] :
+       {std::pair<std::string, double>{"fp16_teraflops", device.fp16_teraflops()},
+        {"fp8_teraflops", device.fp8_teraflops()},
+        {"fp32_teraflops", device.fp32_teraflops()}}) {
+    if (!(value >= 0) || !std::isfinite(value))
+      place.fault(field, fmt::format("{} is negative", value), "0 or more");
+  }
+  if (device.sms() <= 0)
+    place.fault("sms", fmt::format("{} is not positive", device.sms()), "1 or more");
+  out.sms = device.sms();
+  out.board_watts = device.board_watts();
+  out.device_provenance = provenance(device.source(), place.child("source"));
+  if (!place.ok()) return;
+  out.hbm_bandwidth = bytes_per_second(device.hbm_gigabytes_per_second() * 1e9);
+  out.peak = {teraflops(device.bf16_teraflops()), teraflops(device.fp8_teraflops()),
+              teraflops(device.fp16_teraflops()), teraflops(device.fp32_teraflops())};
+}
+
+// Values positive and one a node, growing along every axis, below the device's peak.
+void check_grid(const Place& place, const LogGrid3& grid, FlopRate peak) {
+  const auto& m = grid.axes()[0].nodes();
+  const auto& n = grid.axes()[1].nodes();
+  const auto& k = grid.axes()[2].nodes();
+  for (size_t i = 0; i < m.size(); ++i) {
+    for (size_t j = 0; j < n.size(); ++j) {
+      for (size_t l = 0; l < k.size(); ++l) {
+        const double here = grid.value(i, j, l);
+        const int index = static_cast<int>((i * n.size() + j) * k.size() + l);
+        const std::string where = fmt::format("m = {}, n = {}, k = {}", m[i], n[j], k[l]);
+        if (peak.per_second() > 0 && 2 * m[i] * n[j] * k[l] > here * 1e-9 * peak.per_second()) {
+          place.fault("nanoseconds",
+                      fmt::format("{} ns is faster than the device's peak at {}", here, where), "",
+                      index);
+        }
+        const bool falls = (i > 0 && here < grid.value(i - 1, j, l)) ||
+                           (j > 0 && here < grid.value(i, j - 1, l)) ||
+                           (l > 0 && here < grid.value(i, j, l - 1));
+        if (falls) {
+          place.fault("nanoseconds",
+                      fmt::format("{} ns is less than a smaller product takes, at {}", here, where),
+                      "times that never fall as a size grows", index);
+        }
+      }
+    }
+  }
+}
+
+GemmSurface read_gemm(const profile::Gemm& gemm, const Place& place, const DeviceProfile& device) {
+  GemmSurface out;
+  out.dtype = static_cast<DataType>(gemm.dtype());
+  out.provenance = provenance(gemm.source(), place.child("source"));
+  if (gemm.has_layout_source()) {
+    out.layout_provenance = provenance(gemm.layout_source(), place.child("layout_source"));
+  }
+  const std::vector<double> m = numbers(gemm.m()), n = numbers(gemm.n()), k = numbers(gemm.k());
+  const bool axes =
+      check_axis(place, "m", m) & check_axis(place, "n", n) & check_axis(place, "k", k);
+  const size_t nodes = m.size() * n.size() * k.size();
+  const std::vector<double> time = numbers(gemm.nanoseconds());
+  if (check_values(place, "nanoseconds", time, nodes, 0, kNoLimit) && axes) {
+    out.nanoseconds = LogGrid3({LogAxis(m), LogAxis(n), LogAxis(k)}, time);
+    check_grid(place, out.nanoseconds, device.peak_of(out.dtype));
+  }
+  if (gemm.sustained_at_nanoseconds_size() > 0 || gemm.sustained_factor_size() > 0) {
+    const std::vector<double> factor = numbers(gemm.sustained_factor());
+    out.sustained =
+        curve(place, "sustained_at_nanoseconds", numbers(gemm.sustained_at_nanoseconds()),
+              "sustained_factor", factor, 1.0, 10.0);
+    check_never_falls(place, "sustained_factor", factor);
+  }
+  if (gemm.row_step() < 1) place.fault("row_step", "is not positive", "1 or more");
+  if (gemm.row_step_until() < 0) place.fault("row_step_until", "is negative", "0 or more");
+  out.row_step = gemm.row_step();
+  out.row_step_until = gemm.row_step_until();
+  check_positive(place, "dgrad_rate", gemm.dgrad_rate());
+  check_positive(place, "wgrad_rate", gemm.wgrad_rate());
+  out.dgrad_rate = gemm.dgrad_rate();
+  out.wgrad_rate = gemm.wgrad_rate();
+  return out;
+}
+
+AttentionCurve read_attention_curve(const profile::AttentionCurve& in, const Place& place,
+                                    const DeviceProfile& device) {
+  AttentionCurve out{.pass = static_cast<AttentionPass>(in.pass()),
+                     .causal = in.causal(),
+                     .head_dim = in.head_dim()};
+  if (in.head_dim() <= 0) place.fault("head_dim", "is not positive", "1 or more");
+  out.teraflops = curve(place, "kv_tokens", numbers(in.kv_tokens()), "teraflops",
+                        numbers(in.teraflops()), 0, device.peak_of(DataType::kBf16).teraflops());
+  check_time_grows(place, "teraflops", out.teraflops, 2.0);
+  out.provenance = provenance(in.source(), place.child("source"));
+  return out;
+}
+
+AttentionKernel read_attention(const profile::Attention& in, const Place& place,
+                               const DeviceProfile& device) {
+  AttentionKernel out{.name = in.kernel()};
+  bool forward = false, backward = false;
+  std::set<std::tuple<int, bool, int64_t>> seen;
+  for (int i = 0; i < in.curve_size(); ++i) {
+    const profile::AttentionCurve& curve_in = in.curve(i);
+    (curve_in.pass() == profile::AttentionCurve::FORWARD ? forward : backward) = true;
+    if (!seen.insert({curve_in.pass(), curve_in.causal(), curve_in.head_dim()}).second) {
+      place.fault("curve", "has the pass, mask and head dimension of another curve",
+                  "one a combination", i);
+    }
+    out.curves.push_back(read_attention_curve(curve_in, place.child("curve", i), device));
+  }
+  if (!forward || !backward)
+    place.fault("curve", "lacks a pass", "at least one forward and one backward curve");
+  if (in.kernel().empty()) place.fault("kernel", "is empty");
+  if (in.tile_rows() <= 0) place.fault("tile_rows", "is not positive", "1 or more");
+  out.tile_rows = in.tile_rows();
+  if (in.fill_at_tiles_per_sm_size() > 0 || in.fill_share_size() > 0) {
+    out.fill = curve(place, "fill_at_tiles_per_sm", numbers(in.fill_at_tiles_per_sm()),
+                     "fill_share", numbers(in.fill_share()), 0, 1.0);
+    check_never_falls(place, "fill_share", numbers(in.fill_share()));
+    check_time_grows(place, "fill_share", out.fill, 1.0);
+    if (!in.has_fill_source())
+      place.fault("fill_source", "is missing");
+    else
+      out.fill_provenance = provenance(in.fill_source(), place.child("fill_source"));
+  }
+  check_positive(place, "floor_microseconds", in.floor_microseconds());
+  out.floor = seconds_rounded_up(in.floor_microseconds() * 1e-6);
+  return out;
+}
+
+template <class Message>
+StreamCurve read_stream(const Message& in, const Place& place) {
+  StreamCurve out;
+  std::vector<double> rate = numbers(in.gigabytes_per_second());
+  for (double& r : rate) r *= 1e9;
+  out.bytes_per_second = curve(place, "bytes", numbers(in.bytes()), "gigabytes_per_second", rate);
+  check_time_grows(place, "gigabytes_per_second", out.bytes_per_second, 1.0);
+  out.provenance = provenance(in.source(), place.child("source"));
+  return out;
+}
+
+CollectiveCurve read_collective(const profile::Collective& in, const Place& place) {
+  CollectiveCurve out{.kind = std::string(kCollectiveCurveKinds[static_cast<size_t>(in.kind())]),
+                      .ranks = in.ranks(),
+                      .nodes = in.nodes()};
+  if (in.ranks() < 2)
+    place.fault("ranks", fmt::format("{} ranks exchange nothing", in.ranks()), "2 or more");
+  if (in.nodes() < 1 || in.nodes() > in.ranks()) {
+    place.fault("nodes", fmt::format("{} nodes for {} ranks", in.nodes(), in.ranks()),
+                "1 to ranks");
+  }
+  const std::vector<double> size = numbers(in.bytes()), time = numbers(in.microseconds());
+  const bool axis = check_axis(place, "bytes", size);
+  check_never_falls(place, "microseconds", time);
+  if (check_values(place, "microseconds", time, size.size(), 0, kNoLimit) && axis &&
+      in.ranks() >= 2) {
+    for (size_t i = 0; i < size.size(); ++i) {
+      out.points.push_back(collective_point(out.kind, in.ranks(),
+                                            Bytes(in.bytes(static_cast<int>(i))),
+                                            seconds_rounded_up(time[i] * 1e-6)));
+    }
+  }
+  out.provenance = provenance(in.source(), place.child("source"));
+  return out;
+}
+
+void read_gemms(const profile::Profile& in, const Place& root, DeviceProfile& out) {
+  std::set<int> seen;
+  for (int i = 0; i < in.gemm_size(); ++i) {
+    if (!seen.insert(in.gemm(i).dtype()).second)
+      root.fault("gemm", "has the data type of another one", "one a type", i);
+    out.gemm.push_back(read_gemm(in.gemm(i), root.child("gemm", i), out));
+  }
+  if (!seen.contains(profile::Gemm::BF16)) root.fault("gemm", "has no bf16 surface");
+}
+
+void read_streams(const profile::Profile& in, const Place& root, DeviceProfile& out) {
+  std::set<int> seen;
+  for (int i = 0; i < in.stream_size(); ++i) {
+    const profile::Stream& stream = in.stream(i);
+    if (!seen.insert(stream.class_()).second)
+      root.fault("stream", "has the class of another one", "one a class", i);
+    out.stream[static_cast<size_t>(stream.class_())] = read_stream(stream, root.child("stream", i));
+  }
+  if (seen.size() != kStreamClasses)
+    root.fault("stream", "lacks a class", "FUSED, FRAMEWORK and OPTIMIZER");
+  out.host_copy[0] = read_stream(in.host_to_device(), root.child("host_to_device"));
+  out.host_copy[1] = read_stream(in.device_to_host(), root.child("device_to_host"));
+}
+
+DeviceProfile read_profile(const profile::Profile& in, const Place& root) {
+  DeviceProfile out;
+  out.name = in.name();
+  const bool plain = !out.name.empty() && std::all_of(out.name.begin(), out.name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+  if (!plain)
+    root.fault("name", fmt::format("\"{}\" is no catalogue name", out.name),
+               "lower case, digits and '-'");
+  read_device(in.device(), root.child("device"), out);
+  check_positive(root.child("launch"), "floor_microseconds", in.launch().floor_microseconds());
+  out.launch_floor = seconds_rounded_up(in.launch().floor_microseconds() * 1e-6);
+  out.launch_provenance = provenance(in.launch().source(), root.child("launch").child("source"));
+  read_gemms(in, root, out);
+  std::set<std::string> kernels;
+  for (int i = 0; i < in.attention_size(); ++i) {
+    if (!kernels.insert(in.attention(i).kernel()).second)
+      root.fault("attention", "has the name of another one", "one a kernel", i);
+    out.attention.push_back(read_attention(in.attention(i), root.child("attention", i), out));
+  }
+  read_streams(in, root, out);
+  std::set<std::tuple<int, int64_t, int64_t>> groups;
+  for (int i = 0; i < in.collective_size(); ++i) {
+    const profile::Collective& c = in.collective(i);
+    if (!groups.insert({c.kind(), c.ranks(), c.nodes()}).second) {
+      root.fault("collective", "has the kind and group of another one", "one a group", i);
+    }
+    out.collectives.push_back(read_collective(c, root.child("collective", i)));
+  }
+  return out;
+}
+
+}  // namespace
+
+DeviceProfile profile_from_text(std::string_view text, const std::string& file) {
+  Faults faults;
+  profile::Profile message;
+  Tree tree;
+  FaultCollector collector(file, faults);
+  pb::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&collector);
+  parser.WriteLocationsTo(&tree);
+  parser.AllowPartialMessage(true);
+  parser.AllowUnknownField(true);
+  pb::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
+  const bool parsed = parser.Parse(&stream, &message);
+  if (!parsed && faults.empty())
+    faults.add({.file = file, .problem = "is not text-format protobuf"});
+  const Place root(message, &tree, "", {0, 0}, file, faults);
+  // After a syntax error what follows is missing for no other reason.
+  if (parsed) root.check_required();
+  faults.throw_if_any();
+  DeviceProfile profile = read_profile(message, root);
+  faults.throw_if_any();
+  return profile;
+}
+
+}  // namespace herdsim

@@ -1,0 +1,14 @@
+// The door to protobuf: text of profile.proto into a checked DeviceProfile.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/models/device_profile.h"
+
+namespace herdsim {
+
+// Throws: SpecError with every fault of the text; `file` is named in each.
+DeviceProfile profile_from_text(std::string_view text, const std::string& file);
+
+}  // namespace herdsim

@@ -1,0 +1,186 @@
+#include "sim/models/compute_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/base/check.h"
+
+namespace herdsim {
+namespace {
+
+struct SurfaceChoice {
+  const GemmSurface* surface = nullptr;
+  double rate = 1;  // of this type over that of the surface
+  bool assumed = false;
+};
+
+SurfaceChoice surface_for(DataType dtype, const DeviceProfile& profile) {
+  const GemmSurface* bf16 = nullptr;
+  for (const GemmSurface& surface : profile.gemm) {
+    if (surface.dtype == dtype) return {&surface};
+    if (surface.dtype == DataType::kBf16) bf16 = &surface;
+  }
+  HERDSIM_CHECK(bf16 != nullptr) << "profile " << profile.name << " has no bf16 products";
+  if (dtype == DataType::kFp16) return {bf16};
+  const double peak = profile.peak_of(dtype).per_second();
+  // A device without the type runs it through bf16 units at bf16's speed at best.
+  const double ratio = peak > 0 ? peak / profile.peak_of(DataType::kBf16).per_second() : 1.0;
+  return {bf16, ratio, true};
+}
+
+double pass_rate(const GemmSurface& surface, GemmPass pass) {
+  switch (pass) {
+    case GemmPass::kForward:
+      return 1.0;
+    case GemmPass::kDgrad:
+      return surface.dgrad_rate;
+    case GemmPass::kWgrad:
+      return surface.wgrad_rate;
+  }
+  return 1.0;
+}
+
+int64_t rounded_rows(int64_t m, const GemmSurface& surface) {
+  if (m > surface.row_step_until || surface.row_step <= 1) return m;
+  return (m + surface.row_step - 1) / surface.row_step * surface.row_step;
+}
+
+int64_t clamped(int64_t size, const LogAxis& axis) {
+  return std::clamp(size, static_cast<int64_t>(axis.nodes().front()),
+                    static_cast<int64_t>(axis.nodes().back()));
+}
+
+// Rate of the kernel with every SM busy, operations per second.
+struct SaturatedRate {
+  double per_second = 0;
+  bool extrapolated = false;
+  Evidence evidence = Evidence::kAssumed;
+};
+
+const AttentionCurve* nearest_curve(const AttentionKernel& kernel, AttentionPass pass, bool causal,
+                                    int64_t head_dim) {
+  const AttentionCurve* best = nullptr;
+  double best_distance = std::numeric_limits<double>::infinity();
+  for (const AttentionCurve& curve : kernel.curves) {
+    if (curve.pass != pass) continue;
+    // Any head dimension of the right mask beats any of the wrong one.
+    const double distance =
+        std::abs(std::log2(static_cast<double>(curve.head_dim) / static_cast<double>(head_dim))) +
+        (curve.causal == causal ? 0.0 : 100.0);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = &curve;
+    }
+  }
+  HERDSIM_CHECK(best != nullptr) << "attention kernel " << kernel.name << " lacks a pass";
+  return best;
+}
+
+SaturatedRate saturated_rate(const AttentionKernel& kernel, const AttentionShape& shape,
+                             bool causal, double kv_tokens) {
+  const AttentionCurve& curve = *nearest_curve(kernel, shape.pass, causal, shape.head_dim);
+  return {curve.teraflops.at(kv_tokens) * 1e12,
+          curve.head_dim != shape.head_dim || curve.causal != causal ||
+              !curve.teraflops.covers(kv_tokens),
+          curve.provenance.evidence};
+}
+
+KernelCost transfer_cost(Bytes amount, const StreamCurve& curve, Bandwidth bound, Duration floor) {
+  if (amount.count() <= 0) return {};
+  const double x = static_cast<double>(amount.count());
+  const Duration time = floor + seconds_rounded_up(x / curve.bytes_per_second.at(x));
+  return {.time = time,
+          .extrapolated = !curve.bytes_per_second.covers(x),
+          .evidence = curve.provenance.evidence,
+          .of_peak = Ratio(x / time.seconds() / static_cast<double>(bound.bytes_per_second()))};
+}
+
+}  // namespace
+
+double gemm_roofline_seconds(const GemmShape& shape, const DeviceProfile& profile) {
+  const double m = static_cast<double>(shape.m), n = static_cast<double>(shape.n),
+               k = static_cast<double>(shape.k);
+  const double operand = static_cast<double>(bytes_per_element(shape.dtype));
+  // Results are 16-bit, but for fp32 products.
+  const double result = std::max(operand, 2.0);
+  const double traffic = operand * (m * k + n * k) + result * m * n;
+  double peak = profile.peak_of(shape.dtype).per_second();
+  if (peak <= 0) peak = profile.peak_of(DataType::kBf16).per_second();
+  return std::max(2.0 * m * n * k / peak,
+                  traffic / static_cast<double>(profile.hbm_bandwidth.bytes_per_second()));
+}
+
+KernelCost gemm_cost(const GemmShape& shape, const DeviceProfile& profile) {
+  if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0) return {};
+  const SurfaceChoice choice = surface_for(shape.dtype, profile);
+  const GemmSurface& surface = *choice.surface;
+  const int64_t rows = rounded_rows(shape.m, surface);
+  const LogGrid3& grid = surface.nanoseconds;
+  double body = grid.at(static_cast<double>(rows), static_cast<double>(shape.n),
+                        static_cast<double>(shape.k));
+  const bool inside = grid.covers(static_cast<double>(rows), static_cast<double>(shape.n),
+                                  static_cast<double>(shape.k));
+  if (!inside) {
+    GemmShape asked = shape, border = shape;
+    asked.m = rows;
+    border.m = clamped(rows, grid.axes()[0]);
+    border.n = clamped(shape.n, grid.axes()[1]);
+    border.k = clamped(shape.k, grid.axes()[2]);
+    body *= gemm_roofline_seconds(asked, profile) / gemm_roofline_seconds(border, profile);
+  }
+  if (!surface.sustained.empty()) body *= surface.sustained.at(body);
+  body /= choice.rate * pass_rate(surface, shape.pass);
+  const Duration time = profile.launch_floor + seconds_rounded_up(body * 1e-9);
+  const double peak = profile.peak_of(shape.dtype).per_second();
+  return {.time = time,
+          .extrapolated = !inside || choice.assumed,
+          .evidence = choice.assumed ? Evidence::kAssumed : surface.provenance.evidence,
+          .of_peak = Ratio(peak > 0 ? shape.flops().count() / time.seconds() / peak : 0.0)};
+}
+
+KernelCost attention_cost(const AttentionShape& shape, AttentionKernelId id,
+                          const DeviceProfile& profile) {
+  const double flops = shape.flops().count();
+  if (flops <= 0) return {};
+  const AttentionKernel& kernel = profile.attention[id];
+  const double kv = static_cast<double>(shape.kv_tokens);
+  SaturatedRate rate;
+  if (shape.mask_fraction <= 0.5) {
+    rate = saturated_rate(kernel, shape, true, std::max(1.0, kv * 2.0 * shape.mask_fraction));
+  } else if (shape.mask_fraction >= 1.0) {
+    rate = saturated_rate(kernel, shape, false, kv);
+  } else {
+    rate = saturated_rate(kernel, shape, true, kv);
+    const SaturatedRate full = saturated_rate(kernel, shape, false, kv);
+    const double share = 2.0 * shape.mask_fraction - 1.0;
+    rate.per_second += share * (full.per_second - rate.per_second);
+    rate.extrapolated = rate.extrapolated || full.extrapolated;
+    rate.evidence = std::max(rate.evidence, full.evidence);
+  }
+  const int64_t blocks = (shape.query_tokens + kernel.tile_rows - 1) / kernel.tile_rows;
+  const double tiles_per_sm =
+      static_cast<double>(shape.batch * shape.heads * blocks) / static_cast<double>(profile.sms);
+  // Beyond the last point every SM is busy; before the first the curve is a guess.
+  const double fill = kernel.fill.empty() ? 1.0 : kernel.fill.at(tiles_per_sm);
+  const Duration time = kernel.floor + seconds_rounded_up(flops / (rate.per_second * fill));
+  const double peak = profile.peak_of(DataType::kBf16).per_second();
+  return {.time = time,
+          .extrapolated = rate.extrapolated ||
+                          (!kernel.fill.empty() && tiles_per_sm < kernel.fill.points().front().x),
+          .evidence = rate.evidence,
+          .of_peak = Ratio(flops / time.seconds() / peak)};
+}
+
+KernelCost stream_cost(const MemoryTraffic& traffic, const DeviceProfile& profile) {
+  return transfer_cost(traffic.moved, profile.stream_of(traffic.stream), profile.hbm_bandwidth,
+                       profile.launch_floor);
+}
+
+KernelCost host_copy_cost(Bytes amount, HostDirection direction, const DeviceProfile& profile) {
+  const StreamCurve& curve = profile.host_copy[static_cast<size_t>(direction)];
+  const Bandwidth bound = bytes_per_second(curve.bytes_per_second.points().back().y);
+  return transfer_cost(amount, curve, bound, profile.launch_floor);
+}
+
+}  // namespace herdsim
