@@ -31,7 +31,7 @@ int64_t gpipe_in_flight(const ScheduleShape& shape, int64_t) { return shape.micr
 
 void validate_gpipe(const ScheduleShape& shape, Faults& faults) {
   require_positive_shape(shape, faults);
-  require_one_virtual_stage(shape, "gpipe", faults);
+  require_chunks_a_stage(shape, 1, "gpipe", faults);
 }
 
 std::vector<Pass> breadth_first_order(const ScheduleShape& shape, int64_t) {
@@ -58,7 +58,6 @@ ScheduleRow gpipe_schedule() {
           .source = "Huang et al. 2019, GPipe, arXiv:1811.06965",
           .order = &gpipe_order,
           .bubble_bound = &gpipe_bubble,
-          .bubble_is_exact = [](const ScheduleShape&) { return true; },
           .in_flight_bound = &gpipe_in_flight,
           .validate = &validate_gpipe};
 }
@@ -71,7 +70,6 @@ ScheduleRow breadth_first_schedule() {
       .uses_virtual_stages = true,
       .order = &breadth_first_order,
       .bubble_bound = &breadth_first_bubble,
-      .bubble_is_exact = [](const ScheduleShape&) { return true; },
       .in_flight_bound = &breadth_first_in_flight,
       .validate = &require_positive_shape};
 }

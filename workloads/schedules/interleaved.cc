@@ -130,8 +130,6 @@ ScheduleRow interleaved_schedule() {
           .uses_virtual_stages = true,
           .order = &interleaved_order,
           .bubble_bound = &bubble,
-          .bubble_is_exact =
-              [](const ScheduleShape& s) { return s.micro_batches % group_size(s) == 0; },
           .in_flight_bound = &in_flight,
           .validate = &validate};
 }

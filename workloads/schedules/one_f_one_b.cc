@@ -32,7 +32,7 @@ double bubble(const ScheduleShape& shape) {
 
 void validate(const ScheduleShape& shape, Faults& faults) {
   require_positive_shape(shape, faults);
-  require_one_virtual_stage(shape, "1f1b", faults);
+  require_chunks_a_stage(shape, 1, "1f1b", faults);
 }
 
 }  // namespace
@@ -44,7 +44,6 @@ ScheduleRow one_f_one_b_schedule() {
       .source = "Narayanan et al. 2021, PipeDream-2BW, arXiv:2006.09503, section 3.2",
       .order = &one_f_one_b_order,
       .bubble_bound = &bubble,
-      .bubble_is_exact = [](const ScheduleShape&) { return true; },
       .in_flight_bound = &in_flight,
       .validate = &validate};
 }

@@ -17,12 +17,15 @@ void require_positive_shape(const ScheduleShape& shape, Faults& faults) {
   require("training.consecutive_micro_batches", shape.consecutive_micro_batches, 0);
 }
 
-void require_one_virtual_stage(const ScheduleShape& shape, std::string_view row, Faults& faults) {
-  if (shape.virtual_stages <= 1) return;
+void require_chunks_a_stage(const ScheduleShape& shape, int64_t chunks, std::string_view row,
+                            Faults& faults) {
+  if (shape.virtual_stages <= 1 || shape.virtual_stages == chunks) return;
   faults.add({.field = "parallel.virtual_stages",
-              .problem = fmt::format("{}, but schedule {} holds one chunk a stage",
-                                     shape.virtual_stages, row),
-              .allowed = "1, or a schedule with virtual stages: interleaved-1f1b, breadth-first"});
+              .problem = fmt::format("{}, but schedule {} holds {} chunk{} a stage",
+                                     shape.virtual_stages, row, chunks, chunks == 1 ? "" : "s"),
+              .allowed = fmt::format("{}, or a schedule with virtual stages: interleaved-1f1b, "
+                                     "breadth-first",
+                                     chunks)});
 }
 
 }  // namespace herdsim

@@ -23,7 +23,9 @@ class PassOrder {
 
 // Stages, micro-batches and virtual stages must be positive.
 void require_positive_shape(const ScheduleShape& shape, Faults& faults);
-// For rows whose stages hold one chunk.
-void require_one_virtual_stage(const ScheduleShape& shape, std::string_view row, Faults& faults);
+// For rows that fix the number of chunks a stage holds: virtual stages must be that number, or 1
+// for "not given".
+void require_chunks_a_stage(const ScheduleShape& shape, int64_t chunks, std::string_view row,
+                            Faults& faults);
 
 }  // namespace herdsim

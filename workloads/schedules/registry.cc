@@ -6,10 +6,8 @@ namespace herdsim {
 
 const std::vector<ScheduleRow>& schedules() {
   static const std::vector<ScheduleRow> rows = {
-      gpipe_schedule(),
-      one_f_one_b_schedule(),
-      interleaved_schedule(),
-      breadth_first_schedule(),
+      gpipe_schedule(), one_f_one_b_schedule(), interleaved_schedule(), breadth_first_schedule(),
+      zb_h1_schedule(), zb_2p_schedule(),       zb_v_schedule(),        dualpipe_schedule(),
   };
   return rows;
 }

@@ -73,12 +73,11 @@ struct ScheduleRow {
   // passes.
   std::vector<Pass> (*order)(const ScheduleShape&, int64_t stage) = nullptr;
 
-  // The idle share of the busiest stage: what it waits between its first and last pass, over what
-  // it computes, when all chunks cost the same, transfers are free and the two halves of a backward
-  // pass cost one forward pass each. No run of the row is below it; where bubble_is_exact says so
-  // it is reached.
+  // The idle share of the stage that is busy longest: what it waits between its first and last
+  // pass, over what it computes, when all chunks cost the same, transfers are free and each half of
+  // a backward pass costs what a forward pass does. A run with those times reaches it exactly;
+  // transfers and uneven chunks only add to it.
   double (*bubble_bound)(const ScheduleShape&) = nullptr;
-  bool (*bubble_is_exact)(const ScheduleShape&) = nullptr;
 
   // Chunk activations a stage holds at its peak, from the start of a forward pass to the end of the
   // same chunk's backward pass (of its weight half, where split). Exact.
