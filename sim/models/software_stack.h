@@ -46,6 +46,9 @@ struct SoftwareStack {
   int64_t tp_overlap_chunks = 4;
   // The backward pass gathers the sequence-parallel inputs again instead of keeping them gathered.
   bool tp_regather_in_backward = true;
+  // That gather runs beside the data gradient, and the reduce-scatter of the input gradient beside the weight gradient
+  // (Megatron-LM without user buffers does both).
+  bool tp_backward_overlap = true;
   bool p2p_async = true;       // pipeline transfers run beside compute
   bool dp_overlap = true;      // gradient reduction and parameter gathering run beside compute
   // Bytes a token and layer kept for the backward pass, beside what attention needs: same form as traffic.

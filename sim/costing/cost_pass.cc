@@ -1,0 +1,77 @@
+#include "sim/costing/cost_pass.h"
+
+#include <boost/math/distributions/normal.hpp>
+#include <cmath>
+#include <set>
+
+#include "sim/base/check.h"
+
+namespace herdsim {
+namespace {
+
+struct KernelCoster {
+  const DeviceProfile& profile;
+  AttentionKernelId attention;
+
+  KernelCost operator()(const GemmShape& shape) const { return gemm_cost(shape, profile); }
+  KernelCost operator()(const AttentionShape& shape) const {
+    return attention_cost(shape, attention, profile);
+  }
+  KernelCost operator()(const MemoryTraffic& traffic) const {
+    return stream_cost(traffic, profile);
+  }
+};
+
+Duration scaled(Duration time, double factor) { return seconds_rounded_up(time.seconds() * factor); }
+
+// Memory streams run at the memory's clock; products and attention at the cores'.
+double clock_slowdown(const Kernel& kernel, double clock_factor) {
+  return std::holds_alternative<MemoryTraffic>(kernel.work) ? 1.0 : 1.0 / clock_factor;
+}
+
+}  // namespace
+
+double expected_slowest_sigmas(int64_t gpus) {
+  if (gpus <= 1) return 0;
+  const auto n = static_cast<double>(gpus);
+  return boost::math::quantile(boost::math::normal(), (n - 0.375) / (n + 0.25));
+}
+
+CostedGraph cost_graph(const OpGraph& graph, const DeviceProfile& profile,
+                       const SoftwareStack& software) {
+  const auto attention = profile.attention_kernel(software.attention_kernel);
+  HERDSIM_CHECK(attention.has_value()) << software.attention_kernel;
+  const KernelCoster coster{profile, *attention};
+  const double slowest = 1 + software.gpu_speed_sigma * expected_slowest_sigmas(
+                                                            static_cast<int64_t>(graph.grid.ranks()));
+  CostedGraph costed;
+  std::set<std::string> extrapolated;
+  costed.works.reserve(graph.works.size());
+  for (const Work& work : graph.works) {
+    WorkCost cost;
+    Duration device;
+    for (const Kernel& kernel : work.kernels) {
+      KernelLine line;
+      line.cost = std::visit(coster, kernel.work);
+      line.time = scaled(line.cost.time,
+                         kernel.repeats * clock_slowdown(kernel, software.clock_factor));
+      cost.terms[static_cast<size_t>(kernel.term)] += line.time;
+      device += line.time;
+      if (line.cost.extrapolated) extrapolated.insert(kernel.name);
+      cost.kernels.push_back(line);
+    }
+    cost.total = scaled(device, slowest);
+    cost.terms[static_cast<size_t>(TimeTerm::kStraggler)] = cost.total - device;
+    if (work.kind == WorkKind::kCompute && cost.total < work.host_floor) {
+      cost.terms[static_cast<size_t>(TimeTerm::kOther)] = work.host_floor - cost.total;
+      cost.total = work.host_floor;
+    }
+    costed.works.push_back(std::move(cost));
+  }
+  for (const std::string& name : extrapolated) {
+    costed.warnings.push_back("kernel '" + name + "' is outside the profile's measured range");
+  }
+  return costed;
+}
+
+}  // namespace herdsim

@@ -1,0 +1,54 @@
+// Runs the op graph of one step on a folded (or unfolded) job: streams, rendezvous, contention, and a time account a rank.
+//
+// Rules
+//   - An op starts when the op before it on its stream has ended and every op it depends on has ended.
+//   - A collective starts when its last member arrives. It pays its latency and moves its volume at the least of its
+//     algorithm's rate, its own links and a max-min share of shared links. It ends for all members at once.
+//   - A send moves when it is issued (the receiver has posted its buffer); the receive op ends with it.
+//   - A transfer holds `channels` SMs of each of its ranks while it runs; compute beside it runs on the others. Work is counted
+//     in SM-nanoseconds, whole numbers, so slowing down and speeding up again loses nothing.
+//   - Every nanosecond of every rank is booked to one TimeTerm: what it computes, or what its next kernel waits for.
+//
+// Simultaneous events may run in any order: nothing here depends on it, which is what lets one class stand for many ranks.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/base/time.h"
+#include "sim/costing/cost_pass.h"
+#include "sim/metrics/step_result.h"
+#include "sim/observe/span.h"
+#include "sim/symmetry/folded_job.h"
+
+namespace herdsim {
+
+// An op that can never end, and why.
+struct BlockedOp {
+  RankId rank;
+  std::string op;      // "forward of ..." is the caller's business: this is the work's name
+  int32_t micro_batch = -1, chunk = -1;
+  std::string waits_for;
+};
+
+struct OpSpan {
+  OpId op;
+  Instant begin, end;
+};
+
+struct StepOutcome {
+  Duration makespan;
+  TypedVector<RankClassId, std::array<int64_t, kTimeTerms>> account;  // nanoseconds; each sums to makespan
+  std::vector<BlockedOp> deadlock;  // empty unless the step cannot finish; then the rest means little
+  int64_t events = 0;
+  // By traced rank class, in the order given: every op it ran.
+  std::vector<std::vector<OpSpan>> spans;
+  TypedVector<LinkId, double> link_bytes;  // by link class, carried by one link of it
+};
+
+StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const JobMap& map,
+                         const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu,
+                         const std::vector<RankClassId>& traced);
+
+}  // namespace herdsim

@@ -1,0 +1,29 @@
+#include "sim/opgraph/op_graph.h"
+
+#include "sim/base/check.h"
+
+namespace herdsim {
+
+ProgramBuilder::ProgramBuilder(const TypedVector<WorkId, Work>& works) : works_(works) {
+  program_.stream_order.resize(kStreams);
+}
+
+OpId ProgramBuilder::add(WorkId work, std::span<const OpId> dependencies, int32_t micro_batch,
+                         int32_t chunk) {
+  const OpId id(program_.ops.size());
+  Op op;
+  op.work = work;
+  op.micro_batch = micro_batch;
+  op.chunk = chunk;
+  op.first_dependency = static_cast<uint32_t>(program_.dependencies.size());
+  op.dependencies = static_cast<uint32_t>(dependencies.size());
+  for (const OpId dependency : dependencies) {
+    HERDSIM_CHECK(dependency < id) << "an op may only wait for earlier ones";
+    program_.dependencies.push_back(dependency);
+  }
+  program_.ops.push_back(op);
+  program_.stream_order[static_cast<size_t>(works_[work].stream)].push_back(id);
+  return id;
+}
+
+}  // namespace herdsim

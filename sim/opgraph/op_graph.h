@@ -1,0 +1,98 @@
+// The work of one optimizer step as an immutable graph: what is done, in which order, by whom - not how long it takes.
+//
+// Ranks of one pipeline stage run the same program, so a graph has one Program a stage, whatever the number of ranks. A
+// program is a list of ops in issue order. Ops of one stream run one after another in that order; an op also waits for
+// the ops it depends on. The thousands of ops of a step are few distinct pieces of Work, stored once.
+//
+// A collective meets the other members of its communicator: the k-th collective of a stream and communicator is the same
+// collective on every member. A send names the receive op of the peer's program that it completes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim/base/ids.h"
+#include "sim/base/units.h"
+#include "sim/collectives/collective.h"
+#include "sim/metrics/step_result.h"
+#include "sim/models/kernel.h"
+#include "sim/observe/span.h"
+#include "sim/opgraph/rank_grid.h"
+
+namespace herdsim {
+
+struct Kernel {
+  std::string name;  // "qkv", "attention", "norm"
+  TimeTerm term = TimeTerm::kCompute;
+  std::variant<GemmShape, AttentionShape, MemoryTraffic> work;
+  double repeats = 1;
+};
+
+enum class WorkKind : uint8_t { kCompute, kCollective, kSend, kReceive };
+
+using WorkId = Id<struct WorkTag>;
+
+struct Work {
+  WorkKind kind = WorkKind::kCompute;
+  Stream stream = Stream::kCompute;
+  std::string name;
+  TimeTerm exposed_as = TimeTerm::kOther;  // of a transfer: where waiting for it is booked
+
+  std::vector<Kernel> kernels;  // kCompute, run back to back
+  Duration host_floor;          // kCompute: the host needs at least this long to launch it
+
+  Communicator communicator = Communicator::kTensor;  // kCollective
+  CollectiveKind collective = CollectiveKind::kAllReduce;
+
+  Bytes bytes;  // kCollective: as plan_collective() counts them; kSend, kReceive: the message
+};
+
+struct Op {
+  WorkId work;
+  int32_t micro_batch = -1;
+  int32_t chunk = -1;
+  uint32_t first_dependency = 0;
+  uint32_t dependencies = 0;
+  // kSend: where it goes. The peer has the same coordinates but for the pipeline stage.
+  ProgramId peer;
+  OpId receive;
+};
+
+struct Program {
+  std::vector<Op> ops;
+  std::vector<OpId> dependencies;               // of all ops, see Op::first_dependency
+  std::vector<std::vector<OpId>> stream_order;  // by Stream: its ops, in issue order
+
+  std::span<const OpId> dependencies_of(const Op& op) const {
+    return {dependencies.data() + op.first_dependency, op.dependencies};
+  }
+};
+
+struct OpGraph {
+  RankGrid grid;
+  TypedVector<WorkId, Work> works;
+  TypedVector<ProgramId, Program> programs;  // by pipeline stage
+
+  ProgramId program_of(RankId rank) const { return ProgramId(grid.coordinate(rank, Axis::kPp)); }
+};
+
+// Appends ops to one program; dependencies are given with the op, on ops already appended.
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(const TypedVector<WorkId, Work>& works);
+  OpId add(WorkId work, std::span<const OpId> dependencies, int32_t micro_batch = -1,
+           int32_t chunk = -1);
+  OpId last() const { return OpId(program_.ops.size() - 1); }
+  size_t size() const { return program_.ops.size(); }
+  Op& op(OpId id) { return program_.ops[id.index()]; }
+  Program build() { return std::move(program_); }
+
+ private:
+  const TypedVector<WorkId, Work>& works_;  // Must outlive this object.
+  Program program_;
+};
+
+}  // namespace herdsim

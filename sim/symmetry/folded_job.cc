@@ -1,0 +1,105 @@
+#include "sim/symmetry/folded_job.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "sim/base/check.h"
+
+namespace herdsim {
+namespace {
+
+// Adds up how often the members of each class cross each representative link.
+void fold_paths(const Lane& lane, const Partition& instances, const JobClasses& classes,
+                FoldedLane& folded) {
+  std::vector<std::tuple<uint32_t, uint32_t, int64_t>> terms;  // transfer class, link class, count
+  for (size_t i = 0; i < lane.instances; ++i) {
+    for (const Crossing& crossing : lane.path(i)) {
+      const auto at = std::lower_bound(classes.links.begin(), classes.links.end(), crossing.link);
+      const auto slot = static_cast<uint32_t>(at - classes.links.begin());
+      const uint32_t link_class = classes.link_classes.class_of[slot];
+      if (classes.link_classes.representative[link_class] != slot) continue;
+      terms.emplace_back(instances.class_of[i], link_class, crossing.count);
+    }
+  }
+  std::sort(terms.begin(), terms.end());
+  size_t next = 0;
+  for (uint32_t c = 0; c < folded.transfers.size(); ++c) {
+    FoldedTransfer& transfer = folded.transfers[c];
+    transfer.first_crossing = static_cast<uint32_t>(folded.crossings.size());
+    for (; next < terms.size() && std::get<0>(terms[next]) == c; ++next) {
+      const auto [_, link_class, count] = terms[next];
+      if (folded.crossings.size() > transfer.first_crossing &&
+          folded.crossings.back().link == LinkId(link_class)) {
+        folded.crossings.back().count += count;
+      } else {
+        folded.crossings.push_back({LinkId(link_class), count});
+      }
+    }
+    transfer.crossings =
+        static_cast<uint32_t>(folded.crossings.size()) - transfer.first_crossing;
+  }
+}
+
+FoldedLane fold_lane(const OpGraph& graph, const Lane& lane, const Partition& instances,
+                     const JobClasses& classes) {
+  FoldedLane folded;
+  folded.is_message = lane.is_message;
+  folded.shapes = lane.shapes;
+  for (size_t c = 0; c < instances.classes(); ++c) {
+    const uint32_t representative = instances.representative[c];
+    FoldedTransfer transfer;
+    transfer.shape = lane.shape_of[representative];
+    transfer.own_bound = lane.own_bound[representative];
+    transfer.first_member = static_cast<uint32_t>(folded.members.size());
+    if (!lane.is_message) {
+      std::vector<RankClassId> meeting;
+      for (size_t i = 0; i < graph.grid.group_size(lane.communicator); ++i) {
+        const RankId rank = graph.grid.member(CommGroupId(representative), lane.communicator, i);
+        meeting.emplace_back(classes.ranks.class_of[rank.index()]);
+      }
+      std::sort(meeting.begin(), meeting.end());
+      meeting.erase(std::unique(meeting.begin(), meeting.end()), meeting.end());
+      folded.members.insert(folded.members.end(), meeting.begin(), meeting.end());
+    }
+    transfer.members = static_cast<uint32_t>(folded.members.size()) - transfer.first_member;
+    folded.transfers.push_back(transfer);
+  }
+  for (const uint32_t representative : classes.ranks.representative) {
+    const size_t instance =
+        lane.is_message ? representative
+                        : graph.grid.group_of(RankId(representative), lane.communicator).index();
+    folded.transfer_of.push_back(instances.class_of[instance]);
+  }
+  fold_paths(lane, instances, classes, folded);
+  return folded;
+}
+
+}  // namespace
+
+FoldedJob fold(const OpGraph& graph, const Machine& machine, const JobMap& map,
+               const JobClasses& classes) {
+  FoldedJob job;
+  for (size_t c = 0; c < classes.ranks.classes(); ++c) {
+    const RankId representative(classes.ranks.representative[c]);
+    job.ranks.push_back({representative, classes.ranks.size[c], graph.program_of(representative),
+                         machine.compute_factor[representative]});
+    std::vector<RankClassId> peers;
+    for (const ProgramId peer : map.peers[graph.program_of(representative)]) {
+      const RankId rank = graph.grid.with(representative, Axis::kPp, peer.index());
+      peers.emplace_back(classes.ranks.class_of[rank.index()]);
+    }
+    job.peers.push_back(std::move(peers));
+  }
+  for (const uint32_t slot : classes.link_classes.representative) {
+    const LinkId link = classes.links[slot];
+    job.representative_link.push_back(link);
+    job.capacity.push_back(machine.capacity[link]);
+  }
+  for (size_t l = 0; l < map.lanes.size(); ++l) {
+    job.lanes.push_back(fold_lane(graph, map.lanes[l], classes.lanes[l], classes));
+  }
+  job.class_of_rank = classes.ranks.class_of;
+  return job;
+}
+
+}  // namespace herdsim

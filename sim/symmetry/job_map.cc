@@ -1,0 +1,220 @@
+#include "sim/symmetry/job_map.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "sim/base/check.h"
+#include "sim/collectives/group_path.h"
+#include "sim/collectives/nccl_tuning.h"
+
+namespace herdsim {
+namespace {
+
+// A message of a few kilobytes is latency and nothing else: it takes part in no sharing.
+constexpr Bytes kLatencyOnly = kibibytes(64);
+constexpr size_t kLinkKinds = 5;
+
+// How one collective loads the links of one group shape.
+using Load = std::pair<int64_t, int64_t>;  // crossings of a NIC, of an NVLink port
+
+class JobMapper {
+ public:
+  JobMapper(const OpGraph& graph, const Machine& machine) : graph_(graph), machine_(machine) {}
+
+  JobMap map() {
+    map_collectives();
+    map_messages();
+    drop_unshared_links();
+    return std::move(map_);
+  }
+
+ private:
+  struct CommunicatorShapes {
+    bool known = false;
+    std::vector<GroupShape> shapes;
+    std::vector<uint32_t> shape_of;
+  };
+  struct CollectiveLane {
+    Communicator communicator;
+    std::vector<Load> loads;  // by shape
+    uint32_t lane;
+  };
+
+  GpuId gpu_of(RankId rank) const { return machine_.placement[rank]; }
+
+  std::vector<GpuId> members(Communicator c, size_t group) const {
+    const size_t size = graph_.grid.group_size(c);
+    std::vector<GpuId> gpus(size);
+    for (size_t i = 0; i < size; ++i) {
+      gpus[i] = gpu_of(graph_.grid.member(CommGroupId(group), c, i));
+    }
+    return gpus;
+  }
+
+  static uint32_t index_of(std::vector<GroupShape>& shapes, const GroupShape& shape) {
+    const auto found = std::find(shapes.begin(), shapes.end(), shape);
+    if (found == shapes.end()) shapes.push_back(shape);
+    return static_cast<uint32_t>(found - shapes.begin());
+  }
+
+  const CommunicatorShapes& shapes_of(Communicator c) {
+    CommunicatorShapes& entry = shapes_[static_cast<size_t>(c)];
+    if (entry.known) return entry;
+    entry.known = true;
+    for (size_t g = 0; g < graph_.grid.group_count(c); ++g) {
+      entry.shape_of.push_back(
+          index_of(entry.shapes, group_shape(machine_.fabric, members(c, g))));
+    }
+    return entry;
+  }
+
+  void map_collectives() {
+    map_.lane_of_work.assign(graph_.works.size(), 0);
+    std::vector<CollectiveLane> lanes;
+    for (size_t w = 0; w < graph_.works.size(); ++w) {
+      const Work& work = graph_.works[WorkId(w)];
+      if (work.kind != WorkKind::kCollective) continue;
+      const CommunicatorShapes& shapes = shapes_of(work.communicator);
+      std::vector<Load> loads;
+      for (const GroupShape& shape : shapes.shapes) {
+        const CollectivePlan plan =
+            plan_collective(work.collective, work.bytes, shape, machine_.tuning);
+        loads.push_back(work.bytes <= kLatencyOnly
+                            ? Load{0, 0}
+                            : Load{plan.nic_crossings, plan.nvlink_crossings});
+      }
+      const auto same = std::find_if(lanes.begin(), lanes.end(), [&](const CollectiveLane& lane) {
+        return lane.communicator == work.communicator && lane.loads == loads;
+      });
+      if (same != lanes.end()) {
+        map_.lane_of_work[WorkId(w)] = same->lane;
+        continue;
+      }
+      const uint32_t lane = add_collective_lane(work.communicator, shapes, loads);
+      map_.lane_of_work[WorkId(w)] = lane;
+      lanes.push_back({work.communicator, std::move(loads), lane});
+    }
+  }
+
+  uint32_t add_collective_lane(Communicator c, const CommunicatorShapes& shapes,
+                               const std::vector<Load>& loads) {
+    Lane lane;
+    lane.communicator = c;
+    lane.instances = graph_.grid.group_count(c);
+    lane.shapes = shapes.shapes;
+    lane.shape_of = shapes.shape_of;
+    lane.first_crossing.push_back(0);
+    for (size_t g = 0; g < lane.instances; ++g) {
+      const Load load = loads[lane.shape_of[g]];
+      if (load != Load{0, 0}) {
+        append_group_path(machine_.fabric, members(c, g), load.first, load.second, lane.crossings);
+      }
+      lane.first_crossing.push_back(static_cast<uint32_t>(lane.crossings.size()));
+    }
+    return add_lane(std::move(lane));
+  }
+
+  void map_messages() {
+    map_.peers.resize(graph_.programs.size());
+    size_t slots = 0;
+    for (size_t p = 0; p < graph_.programs.size(); ++p) {
+      std::vector<ProgramId>& peers = map_.peers[ProgramId(p)];
+      for (const Op& op : graph_.programs[ProgramId(p)].ops) {
+        if (graph_.works[op.work].kind != WorkKind::kSend) continue;
+        if (std::find(peers.begin(), peers.end(), op.peer) == peers.end()) peers.push_back(op.peer);
+      }
+      std::sort(peers.begin(), peers.end());
+      slots = std::max(slots, peers.size());
+    }
+    for (size_t slot = 0; slot < slots; ++slot) map_.message_lane.push_back(message_lane(slot));
+  }
+
+  uint32_t message_lane(size_t slot) {
+    Lane lane;
+    lane.is_message = true;
+    lane.slot = slot;
+    lane.instances = graph_.grid.ranks();
+    lane.shapes.push_back(GroupShape{});  // of ranks that send nothing here
+    lane.first_crossing.push_back(0);
+    for (size_t r = 0; r < lane.instances; ++r) {
+      const RankId rank(r);
+      const std::vector<ProgramId>& peers = map_.peers[graph_.program_of(rank)];
+      uint32_t shape = 0;
+      if (slot < peers.size()) {
+        const GpuId from = gpu_of(rank);
+        const GpuId to = gpu_of(graph_.grid.with(rank, Axis::kPp, peers[slot].index()));
+        const std::array<GpuId, 2> pair = {from, to};
+        shape = index_of(lane.shapes, group_shape(machine_.fabric, pair));
+        append_point_to_point_path(machine_.fabric, from, to, lane.crossings);
+      }
+      lane.shape_of.push_back(shape);
+      lane.first_crossing.push_back(static_cast<uint32_t>(lane.crossings.size()));
+    }
+    return add_lane(std::move(lane));
+  }
+
+  uint32_t add_lane(Lane lane) {
+    map_.lanes.push_back(std::move(lane));
+    return static_cast<uint32_t>(map_.lanes.size() - 1);
+  }
+
+  // Whether each link of the kind is crossed by one instance at most, of one collective lane: a communicator runs one
+  // collective at a time, so nothing ever shares such a link.
+  std::array<bool, kLinkKinds> unshared_kinds() const {
+    std::array<int, kLinkKinds> users{};
+    std::array<bool, kLinkKinds> shared{};
+    std::vector<uint8_t> crossed(machine_.fabric.links().size(), 0);
+    for (const Lane& lane : map_.lanes) {
+      std::array<bool, kLinkKinds> uses{};
+      for (const Crossing& crossing : lane.crossings) {
+        const auto kind = static_cast<size_t>(machine_.fabric.links()[crossing.link].kind);
+        uses[kind] = true;
+        uint8_t& seen = crossed[crossing.link.index()];
+        if (seen != 0 || lane.is_message) shared[kind] = true;
+        seen = 1;
+      }
+      for (size_t k = 0; k < kLinkKinds; ++k) users[k] += uses[k] ? 1 : 0;
+    }
+    std::array<bool, kLinkKinds> unshared{};
+    for (size_t k = 0; k < kLinkKinds; ++k) unshared[k] = users[k] == 1 && !shared[k];
+    return unshared;
+  }
+
+  void drop_unshared_links() {
+    const std::array<bool, kLinkKinds> unshared = unshared_kinds();
+    for (Lane& lane : map_.lanes) {
+      std::vector<Crossing> kept;
+      std::vector<uint32_t> first = {0};
+      lane.own_bound.assign(lane.instances, Bandwidth::unlimited());
+      for (size_t i = 0; i < lane.instances; ++i) {
+        for (const Crossing& crossing : lane.path(i)) {
+          const auto kind = static_cast<size_t>(machine_.fabric.links()[crossing.link].kind);
+          if (unshared[kind]) {
+            lane.own_bound[i] =
+                std::min(lane.own_bound[i], machine_.capacity[crossing.link] / crossing.count);
+          } else {
+            kept.push_back(crossing);
+          }
+        }
+        first.push_back(static_cast<uint32_t>(kept.size()));
+      }
+      lane.crossings = std::move(kept);
+      lane.first_crossing = std::move(first);
+    }
+  }
+
+  const OpGraph& graph_;
+  const Machine& machine_;
+  JobMap map_;
+  std::array<CommunicatorShapes, kCommunicators> shapes_;
+};
+
+}  // namespace
+
+JobMap map_job(const OpGraph& graph, const Machine& machine) {
+  HERDSIM_CHECK(machine.placement.size() >= graph.grid.ranks()) << "ranks without a GPU";
+  return JobMapper(graph, machine).map();
+}
+
+}  // namespace herdsim

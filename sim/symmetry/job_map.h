@@ -1,0 +1,65 @@
+// Where the transfers of a job run: every group of every communicator and every pair of neighbouring stages, with the
+// links it crosses. The whole job, nothing folded; rank_classes.h groups what is interchangeable.
+//
+// A *lane* is one kind of transfer: a communicator with one way of loading links, or the messages of one peer slot. An
+// *instance* is one lane's transfer somewhere: a group, or a sending rank. Instances of a lane are numbered from 0 (groups by
+// CommGroupId, messages by sending rank).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/base/ids.h"
+#include "sim/collectives/collective.h"
+#include "sim/fabric/crossing.h"
+#include "sim/fabric/fabric.h"
+#include "sim/opgraph/op_graph.h"
+
+namespace herdsim {
+
+struct NcclTuning;  // sim/collectives/nccl_tuning.h
+
+// The machine as the job sees it.
+struct Machine {
+  const Fabric& fabric;
+  const TypedVector<RankId, GpuId>& placement;
+  const TypedVector<LinkId, Bandwidth>& capacity;        // usable, degraded parts included
+  const TypedVector<RankId, double>& compute_factor;     // 1: nominal; 0.9: a GPU at 90 % of its speed
+  const NcclTuning& tuning;
+  int64_t sms_per_gpu = 132;
+};
+
+struct Lane {
+  bool is_message = false;
+  Communicator communicator = Communicator::kTensor;  // of collectives
+  size_t slot = 0;                                     // of messages: index into JobMap::peers
+  size_t instances = 0;
+
+  std::vector<GroupShape> shapes;        // distinct ones
+  std::vector<uint32_t> shape_of;        // by instance
+  std::vector<Bandwidth> own_bound;      // by instance: of the links that only this transfer uses
+  std::vector<uint32_t> first_crossing;  // by instance, and one more
+  std::vector<Crossing> crossings;       // of links that others may use and that can bind
+
+  std::span<const Crossing> path(size_t instance) const {
+    return {crossings.data() + first_crossing[instance],
+            first_crossing[instance + 1] - first_crossing[instance]};
+  }
+};
+
+struct JobMap {
+  std::vector<Lane> lanes;
+  TypedVector<WorkId, uint32_t> lane_of_work;  // of collectives
+  // By program: the programs it sends to, one message lane slot each.
+  TypedVector<ProgramId, std::vector<ProgramId>> peers;
+  std::vector<uint32_t> message_lane;  // by slot
+};
+
+// A path leaves out the kinds of link that only one collective lane uses and whose instances never share one: what such a
+// link allows is the transfer's own bound, and the network need not know (NVLink under tensor parallelism, as a rule).
+// Requires: placement covers the graph's ranks; every Receive of the graph has its send.
+JobMap map_job(const OpGraph& graph, const Machine& machine);
+
+}  // namespace herdsim

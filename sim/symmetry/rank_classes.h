@@ -1,0 +1,42 @@
+// Which ranks, links and transfers are interchangeable: the coarsest equitable partition.
+//
+// Colour refinement (the 1-dimensional Weisfeiler-Leman method): start from what is visible of each vertex alone (a
+// rank's program and speed, a link's capacity, a transfer's shape), then colour each by its own colour and the multiset
+// of its neighbours' colours until no class splits. Members of a class then have the same number of neighbours of every
+// class, so in a deterministic simulation they do the same thing at the same time, and one stands for all. A slow
+// GPU or NIC, an uneven placement or a second job only make the partition finer; nothing else knows of folding.
+//
+// Complexity: O(rounds * (ranks + crossings)); rounds is the distance an asymmetry spreads, 2 or 3 without one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/ids.h"
+#include "sim/symmetry/job_map.h"
+
+namespace herdsim {
+
+// A partition of n vertices: classes are numbered by their first member, which represents them.
+struct Partition {
+  std::vector<uint32_t> class_of;
+  std::vector<uint32_t> representative;
+  std::vector<uint32_t> size;
+
+  size_t classes() const { return representative.size(); }
+};
+
+struct JobClasses {
+  Partition ranks;
+  std::vector<Partition> lanes;  // instances, by lane
+  // Links that transfers cross, in ascending order, and their classes.
+  std::vector<LinkId> links;
+  Partition link_classes;  // over `links`
+};
+
+JobClasses classify(const OpGraph& graph, const Machine& machine, const JobMap& map);
+
+// Every vertex alone: what --no-fold simulates.
+JobClasses no_classes(const OpGraph& graph, const JobMap& map);
+
+}  // namespace herdsim
