@@ -1,12 +1,15 @@
-// A collective as NCCL would run it: which algorithm and protocol, what it costs before contention, what it loads.
+// A collective as NCCL would run it: which algorithm and protocol, what it costs before contention,
+// what it loads.
 //
-// A plan has two parts. `latency` is paid whatever else runs: launch, hops by class, protocol steps. The rest is one
-// fluid transfer: `volume` bytes have to pass every crossing of the group's path at one common rate, at most
-// `rate_cap` and at most a fair share of each link crossed. A ring moves in lockstep, so its slowest edge is its speed.
+// A plan has two parts. `latency` is paid whatever else runs: launch, hops by class, protocol
+// steps. The rest is one fluid transfer: `volume` bytes have to pass every crossing of the group's
+// path at one common rate, at most `rate_cap` and at most a fair share of each link crossed. A ring
+// moves in lockstep, so its slowest edge is its speed.
 //
 // Crossings: a member's NIC carries the rate once in each direction; its NVLink port carries it
-// `nvlink_crossings` times (a ring over 8 GPUs a node with 8 NICs carries eight times more on NVLink than on a NIC).
-// A collective inside a node has nic_crossings = 0 and the rate is that of the NVLink port.
+// `nvlink_crossings` times (a ring over 8 GPUs a node with 8 NICs passes 7 NVLink edges a node for
+// each edge between nodes). A collective inside a node has nic_crossings = 0 and the rate is that
+// of the NVLink port.
 #pragma once
 
 #include <array>
@@ -41,7 +44,8 @@ std::string_view protocol_name(Protocol);
 struct GroupShape {
   int64_t ranks = 1;
   int64_t nodes = 1;  // hosts touched; ranks / nodes of them in each (the least, where uneven)
-  // The farthest two consecutive hosts of the ring, and how many of its host-to-host edges have each hop class.
+  // The farthest two consecutive hosts of the ring, and how many of its host-to-host edges have
+  // each hop class.
   HopClass farthest = HopClass::kSameHost;
   std::array<int64_t, kHopClasses> edges{};
 
@@ -64,9 +68,9 @@ struct CollectivePlan {
   Duration alone() const { return latency + volume / rate_cap; }
 };
 
-// `bytes` is the size nccl-tests prints: the whole result of an all-gather, the whole input of a reduce-scatter or
-// all-to-all, the vector of an all-reduce or broadcast, the message of a send/recv.
-// A group of one rank costs nothing: all zero.
+// `bytes` is the size nccl-tests prints: the whole result of an all-gather, the whole input of a
+// reduce-scatter or all-to-all, the vector of an all-reduce or broadcast, the message of a
+// send/recv. A group of one rank costs nothing: all zero.
 CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShape& group,
                                const NcclTuning& tuning);
 

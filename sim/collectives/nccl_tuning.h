@@ -1,0 +1,99 @@
+// NCCL's own constants, by release, and what measurements say of them.
+//
+// NCCL chooses an algorithm and a protocol by predicting time = latency + bytes / bandwidth for
+// each pair (src/graph/tuning.cc). The same prediction is made here, with two departures. The
+// latency of a network hop depends on how far apart the hosts are, which NCCL does not know. And a
+// prediction is then corrected by a measured efficiency, since NCCL's numbers choose well but
+// describe medium sizes badly (10 to 60 % off).
+//
+//   const NcclTuning tuning = h100_tuning("2.20");
+//   plan_collective(CollectiveKind::kAllGather, mebibytes(64), group, tuning);
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/error.h"
+#include "sim/base/provenance.h"
+#include "sim/base/units.h"
+#include "sim/collectives/collective.h"
+
+namespace herdsim {
+
+// One number a protocol, in NCCL's order.
+struct PerProtocol {
+  double ll = 0, ll128 = 0, simple = 0;
+  double at(Protocol protocol) const {
+    return protocol == Protocol::kSimple ? simple : protocol == Protocol::kLl ? ll : ll128;
+  }
+};
+
+// A positive function of message size: its value at every power of two from 1 KiB to 16 GiB, a
+// power law between two of them, constant outside. As an efficiency it must less than double from
+// one to the next, so that time grows with size.
+struct SizeCurve {
+  static constexpr int kFirstLog2 = 10;
+  static constexpr size_t kPoints = 25;
+  std::array<double, kPoints> values{};
+  double at(Bytes bytes) const;
+};
+
+// How measured times relate to the prediction for one family of collectives:
+//   latency = latency_factor * fastest predicted latency + levels * fill(bytes)
+//   rate    = predicted bandwidth of large messages * efficiency(bytes)
+// `levels` is the depth of a tree (log2 of the nodes); a pipeline of chunks fills once a level.
+struct CollectiveCorrection {
+  double latency_factor = 1;
+  SizeCurve efficiency;
+  SizeCurve fill_microseconds;  // zero for all but trees
+  Bytes least, most;            // sizes that were measured
+  int64_t most_ranks = 0;       // the largest group measured
+  Provenance provenance;
+};
+
+struct NcclTuning {
+  std::string version;  // the release of the table whose constants these are
+
+  // Microseconds: once, and for every hop over NVLink and over the network.
+  PerProtocol tree_base, tree_nvlink, tree_net;
+  PerProtocol ring_base, ring_nvlink, ring_net;
+  double nvls_nvlink = 0, nvls_tree_net = 0;
+  bool has_pat =
+      false;  // parallel aggregated trees for all-gather and reduce-scatter, one rank a node
+  double pat_base = 8, pat_net = 14, pat_per_rank = 2.8;
+  double network_post =
+      1;  // CPU time to post a transfer: 1 on Intel, 2 on AMD; three times for Simple
+  // Added to a network hop for its class. NCCL's constants stand for hosts of one pod.
+  std::array<double, kHopClasses> hop_extra{};
+
+  // Gigabytes per second.
+  double ring_bandwidth = 360;      // bus bandwidth of a ring where NVLink limits it
+  double nic_bandwidth = 48;        // that channels reach on one 400 Gb/s NIC
+  double nvls_channel = 40;         // one NVLS channel on NVLink
+  double ring_ll_factor = 0.5;      // LL carries a flag with every word
+  std::array<double, 3> ll_most{};  // 1, 2, more nodes
+  // Before 2.22: NVLS is predicted as this share of its channels' bandwidth. 0 since.
+  double early_nvls_ratio = 0;
+
+  // Blocks, hence SMs.
+  int64_t node_channels = 24, network_channels_a_nic = 4, most_network_channels = 16;
+  int64_t nvls_blocks = 16, p2p_node_channels = 16, p2p_network_channels = 4;
+
+  // In a node: by kind and ranks (2, 4, 8). Across nodes: by family.
+  std::array<std::array<CollectiveCorrection, 3>, kCollectiveKinds> in_node;
+  CollectiveCorrection tree, ring, ring_one_rank_a_node, all_to_all, send_recv;
+};
+
+// For a host with 8 H100, NVSwitch and a 400 Gb/s NIC a GPU. `nccl_version` is "2.20" or "2.20.5";
+// a release that is not in the table takes the row of the nearest one before it, or of the first.
+NcclTuning h100_tuning(std::string_view nccl_version);
+// Releases in the table, ascending.
+std::vector<std::string> nccl_versions();
+// Adds a fault if the text is not a version ("2.20", "2.20.5") of NCCL 2.19 or later.
+void append_nccl_version_faults(std::string_view nccl_version, std::string_view field,
+                                Faults& faults);
+
+}  // namespace herdsim
