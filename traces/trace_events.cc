@@ -1,0 +1,170 @@
+#include "traces/trace_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "sim/base/check.h"
+#include "traces/printable_text.h"
+
+namespace herdsim {
+namespace {
+
+// "forward" of "forward attention".
+std::string_view first_word(std::string_view name) { return name.substr(0, name.find(' ')); }
+
+EventKind begin_kind(const Span& span) {
+  if (span.begin < span.end) return EventKind::kSpanBegin;
+  return span.stream == Stream::kReceive ? EventKind::kReceiveInstant : EventKind::kSpanInstant;
+}
+
+class EventBuilder {
+ public:
+  EventBuilder(const StepTrace& trace, const TrackTree& tree) : trace_(trace), tree_(tree) {
+    HERDSIM_CHECK(trace.spans.size() < UINT32_MAX) << trace.spans.size() << " spans";
+  }
+
+  TraceEvents build(const EventChoice& choice) {
+    add_spans();
+    if (choice.phases) add_phases();
+    add_samples();
+    add_flows(choice.max_flows);
+    std::sort(out_.events.begin(), out_.events.end(), [](const TraceEvent& a, const TraceEvent& b) {
+      return std::tie(a.at_ns, a.kind, a.item) < std::tie(b.at_ns, b.kind, b.item);
+    });
+    return std::move(out_);
+  }
+
+ private:
+  void add(Instant at, EventKind kind, size_t item) {
+    out_.events.push_back({at.nanoseconds(), static_cast<uint32_t>(item), kind});
+  }
+
+  void add_spans() {
+    out_.events.reserve(2 * trace_.spans.size());
+    out_.track_of_span.reserve(trace_.spans.size());
+    for (size_t i = 0, place = 0; i < trace_.spans.size(); ++i) {
+      const Span& span = trace_.spans[i];
+      while (trace_.ranks[place].rank != span.rank) ++place;
+      out_.track_of_span.push_back(tree_.of_stream[place][static_cast<size_t>(span.stream)]);
+      add(span.begin, begin_kind(span), i);
+      if (span.begin < span.end) add(span.end, EventKind::kSpanEnd, i);
+    }
+  }
+
+  std::string phase_name(const Span& span) const {
+    std::string name(first_word(trace_.names[span.name]));
+    if (span.micro_batch >= 0) name += fmt::format(" {}", span.micro_batch);
+    if (span.chunk > 0) name += fmt::format(" chunk {}", span.chunk);
+    return printable(name);
+  }
+
+  void add_phases() {
+    using Key = std::tuple<RankId, std::string_view, int32_t, int32_t>;
+    std::map<std::string, uint32_t> known;
+    Key current;
+    size_t place = 0;
+    for (const Span& span : trace_.spans) {
+      if (span.stream != Stream::kCompute || span.begin == span.end) continue;
+      const Key key(span.rank, first_word(trace_.names[span.name]), span.micro_batch, span.chunk);
+      if (!out_.phases.empty() && key == current) {
+        out_.phases.back().end = span.end;
+        continue;
+      }
+      current = key;
+      while (trace_.ranks[place].rank != span.rank) ++place;
+      const auto [name, is_new] =
+          known.emplace(phase_name(span), static_cast<uint32_t>(known.size()));
+      if (is_new) out_.phase_names.push_back(name->first);
+      out_.phases.push_back(
+          {.place = place, .begin = span.begin, .end = span.end, .name = name->second});
+    }
+    for (size_t i = 0; i < out_.phases.size(); ++i) {
+      add(out_.phases[i].begin, EventKind::kPhaseBegin, i);
+      add(out_.phases[i].end, EventKind::kPhaseEnd, i);
+    }
+  }
+
+  void add_samples() {
+    for (size_t c = 0; c < trace_.counters.size(); ++c) {
+      for (size_t s = 0; s < trace_.counters[c].samples.size(); ++s) {
+        add(trace_.counters[c].samples[s].at, EventKind::kSample, out_.samples.size());
+        out_.samples.push_back({static_cast<uint32_t>(c), static_cast<uint32_t>(s)});
+      }
+    }
+  }
+
+  void add_flows(int64_t limit) {
+    struct Arrival {
+      uint64_t flow;
+      size_t span;
+    };
+    std::vector<Arrival> arrivals;
+    for (size_t i = 0; i < trace_.spans.size(); ++i) {
+      const Span& span = trace_.spans[i];
+      if (span.flow != 0 && span.stream == Stream::kReceive) arrivals.push_back({span.flow, i});
+    }
+    std::sort(arrivals.begin(), arrivals.end(),
+              [](const Arrival& a, const Arrival& b) { return a.flow < b.flow; });
+    for (size_t i = 0; i < trace_.spans.size(); ++i) {
+      const Span& span = trace_.spans[i];
+      if (span.flow == 0 || span.stream == Stream::kReceive) continue;
+      const auto at =
+          std::lower_bound(arrivals.begin(), arrivals.end(), span.flow,
+                           [](const Arrival& a, uint64_t flow) { return a.flow < flow; });
+      if (at == arrivals.end() || at->flow != span.flow) continue;
+      if (out_.flows == limit) {
+        ++out_.flows_left_out;
+        continue;
+      }
+      add_arrow(i, at->span);
+    }
+    std::sort(out_.flow_ends.begin(), out_.flow_ends.end(), [](const FlowEnd& a, const FlowEnd& b) {
+      return std::tie(a.kind, a.item, a.id) < std::tie(b.kind, b.item, b.id);
+    });
+    add_anchors();
+  }
+
+  void add_arrow(size_t send, size_t receive) {
+    const Span& from = trace_.spans[send];
+    const Span& to = trace_.spans[receive];
+    const bool reaches_start = from.end <= to.begin;
+    const bool leaves_end = from.end <= to.end;
+    const auto id = static_cast<uint64_t>(++out_.flows);
+    out_.flow_ends.push_back({.kind = leaves_end ? begin_kind(from) : EventKind::kSent,
+                              .item = static_cast<uint32_t>(send),
+                              .id = id});
+    out_.flow_ends.push_back({.kind = reaches_start ? begin_kind(to) : EventKind::kArrived,
+                              .item = static_cast<uint32_t>(receive),
+                              .id = id,
+                              .arrives = true});
+  }
+
+  // One instant an anchored span, however many arrows meet there.
+  void add_anchors() {
+    const FlowEnd* before = nullptr;
+    for (const FlowEnd& end : out_.flow_ends) {
+      const bool is_same =
+          before != nullptr && before->kind == end.kind && before->item == end.item;
+      before = &end;
+      if (is_same) continue;
+      if (end.kind == EventKind::kSent) add(trace_.spans[end.item].begin, end.kind, end.item);
+      if (end.kind == EventKind::kArrived) add(trace_.spans[end.item].end, end.kind, end.item);
+    }
+  }
+
+  const StepTrace& trace_;
+  const TrackTree& tree_;
+  TraceEvents out_;
+};
+
+}  // namespace
+
+TraceEvents trace_events(const StepTrace& trace, const TrackTree& tree, const EventChoice& choice) {
+  return EventBuilder(trace, tree).build(choice);
+}
+
+}  // namespace herdsim
