@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "sim/base/ids.h"
 #include "sim/models/kernel.h"
@@ -29,6 +30,8 @@ struct ParallelPlan {
   bool sequence_parallel = true;
   Sharding shard = Sharding::kZero1;
   int64_t micro_batch = 1;  // sequences
+  // Layers of each model chunk in model order, where the scenario says so; empty: spread evenly, see stage_layout.h.
+  std::vector<int64_t> layers_per_chunk;
 
   int64_t ranks() const { return tp * cp * pp * dp; }
   int64_t ranks_per_replica() const { return tp * cp * pp; }

@@ -1,5 +1,6 @@
-// A scenario as values: what a file, its catalogue names, `--set` and the documented defaults resolve to. Everything
-// here has been validated; code that takes a Scenario never reports an input error.
+// A scenario as values: what a file, its catalogue names, `--set` and the documented defaults
+// resolve to. Everything here has been validated; code that takes a Scenario never reports an input
+// error.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/models/device_profile.h"
 #include "sim/base/time.h"
 #include "sim/base/units.h"
+#include "sim/models/device_profile.h"
 #include "sim/models/software_stack.h"
 #include "topologies/cluster.h"
 #include "workloads/model_architecture.h"
@@ -59,6 +60,8 @@ struct Scenario {
   RunSpec run;
   uint64_t seed = 1;
   std::optional<PublishedResult> published;
+  // What is allowed but unusual, in full sentences.
+  std::vector<std::string> warnings;
   // The effective scenario in text format, every default filled in, each with where it comes from.
   std::string effective_text;
 };

@@ -1,0 +1,283 @@
+#include "tools/scenario/check_relations.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tools/scenario/known_names.h"
+#include "workloads/schedules/schedule.h"
+#include "workloads/stage_layout.h"
+
+namespace herdsim {
+namespace {
+
+// Beyond this a parameter count or a byte count of the whole job could overflow 64 bits.
+constexpr double kMaxParameters = 1e15;
+
+std::string divisors_of(int64_t n, int64_t limit) {
+  std::vector<int64_t> divisors;
+  for (int64_t d = 1; d <= std::min(n, limit) && divisors.size() < 24; ++d) {
+    if (n % d == 0) divisors.push_back(d);
+  }
+  return fmt::format("{}", fmt::join(divisors, ", "));
+}
+
+class RelationCheck {
+ public:
+  RelationCheck(const Scenario& scenario, SpecReport* report, std::vector<std::string>* warnings)
+      : s_(scenario), p_(scenario.plan), report_(report), warnings_(warnings) {}
+
+  void run() {
+    model_size();
+    experts();
+    tensor_parallel();
+    ranks();
+    sequence();
+    batch_and_schedule();
+    degraded();
+    run_length();
+    names();
+  }
+
+ private:
+  bool sound(std::initializer_list<std::string_view> paths) const { return report_->sound(paths); }
+  void fault(std::string_view path, std::string problem, std::string allowed = "") {
+    report_->add(path, std::move(problem), std::move(allowed));
+  }
+  void warn(std::string text) { warnings_->push_back(std::move(text)); }
+
+  void model_size() {
+    const ModelArchitecture& m = s_.model;
+    if (!sound({"model.layers", "model.hidden", "model.ffn", "model.heads", "model.kv_heads",
+                "model.head_dim", "model.vocab", "model.experts", "model.shared_experts"})) {
+      return;
+    }
+    if (m.heads % m.kv_heads != 0) {
+      fault("model.kv_heads", fmt::format("{} does not divide heads ({})", m.kv_heads, m.heads),
+            divisors_of(m.heads, m.heads));
+    }
+    // In doubles: the integers of ModelArchitecture are only safe below this bound.
+    const auto d = [](int64_t n) { return static_cast<double>(n); };
+    const double attention = d(m.hidden) * d(m.head_dim) * 2 * (d(m.heads) + d(m.kv_heads));
+    const double expert = 3 * d(m.hidden) * d(m.ffn);
+    const double layer = attention + expert * std::max(1.0, d(m.experts) + d(m.shared_experts));
+    const double parameters = d(m.layers) * layer + 2 * d(m.vocab) * d(m.hidden);
+    if (parameters > kMaxParameters) {
+      fault("model", fmt::format("has {:.2g} parameters", parameters),
+            fmt::format("up to {:.0e}", kMaxParameters));
+    }
+  }
+
+  void experts() {
+    const ModelArchitecture& m = s_.model;
+    if (!sound({"model.experts", "model.experts_per_token", "parallel.ep", "parallel.dp"})) return;
+    if (m.is_moe() && (m.experts_per_token < 1 || m.experts_per_token > m.experts)) {
+      fault("model.experts_per_token",
+            fmt::format("{} of {} experts", m.experts_per_token, m.experts),
+            fmt::format("1 to {}", m.experts));
+    }
+    if (!m.is_moe() && p_.ep > 1)
+      fault("parallel.ep", "the model has no experts to share out", "1");
+    if (m.is_moe() && m.experts % p_.ep != 0) {
+      fault("parallel.ep", fmt::format("{} does not divide experts ({})", p_.ep, m.experts),
+            divisors_of(m.experts, p_.dp));
+    }
+    if (p_.dp % p_.ep != 0) {
+      fault("parallel.ep", fmt::format("{} does not divide dp ({})", p_.ep, p_.dp),
+            divisors_of(p_.dp, p_.dp));
+    }
+  }
+
+  void tensor_parallel() {
+    const ModelArchitecture& m = s_.model;
+    const auto divides = [&](std::string_view path, int64_t value) {
+      if (!sound({path, "parallel.tp"}) || value % p_.tp == 0) return;
+      fault(
+          "parallel.tp", fmt::format("{} does not divide {} ({})", p_.tp, path, value),
+          divisors_of(std::gcd(std::gcd(m.heads, m.ffn), std::gcd(m.hidden, m.vocab)), p_.tp * 4));
+    };
+    divides("model.heads", m.heads);
+    divides("model.ffn", m.ffn);
+    divides("model.hidden", m.hidden);
+    divides("model.vocab", m.vocab);
+    // With more ranks than key heads, each key head is on several ranks.
+    if (sound({"model.kv_heads", "parallel.tp"}) && m.kv_heads % p_.tp != 0 &&
+        p_.tp % m.kv_heads != 0) {
+      fault("parallel.tp",
+            fmt::format("{} neither divides model.kv_heads ({}) nor is a multiple of it", p_.tp,
+                        m.kv_heads));
+    }
+    if (sound({"parallel.tp", "cluster.gpus_per_host"}) && p_.tp > s_.cluster.gpus_per_host) {
+      warn(fmt::format(
+          "parallel.tp: {} reaches beyond a host of {} GPUs: every layer waits for the network",
+          p_.tp, s_.cluster.gpus_per_host));
+    }
+  }
+
+  void ranks() {
+    if (!sound({"parallel.tp", "parallel.cp", "parallel.pp", "parallel.dp", "gpus"})) return;
+    // Each factor is at most 2^22, so the product of four fits a double exactly enough and an
+    // integer not.
+    const double replica =
+        static_cast<double>(p_.tp) * static_cast<double>(p_.cp) * static_cast<double>(p_.pp);
+    const double product = replica * static_cast<double>(p_.dp);
+    if (product != static_cast<double>(s_.gpus)) {
+      const double fits = static_cast<double>(s_.gpus) / replica;
+      const bool whole = fits >= 1 && fits == std::floor(fits);
+      fault("parallel",
+            fmt::format("tp * cp * pp * dp = {} * {} * {} * {} = {:.0f} is not gpus = {}", p_.tp,
+                        p_.cp, p_.pp, p_.dp, product, s_.gpus),
+            whole ? fmt::format("dp: {:.0f}", fits)
+                  : fmt::format("a tp * cp * pp ({:.0f}) that divides gpus", replica));
+    }
+    if (sound({"cluster.gpus"}) && s_.gpus > s_.cluster.gpus) {
+      fault("gpus", fmt::format("{} GPUs are more than the cluster has", s_.gpus),
+            fmt::format("1 to {}", s_.cluster.gpus));
+    }
+  }
+
+  void sequence() {
+    if (!sound({"parallel.cp", "training.sequence_length"})) return;
+    const int64_t length = s_.training.sequence_length;
+    // Rank i of cp takes chunks i and 2 cp - 1 - i of 2 cp, so that all see as much of the causal
+    // triangle.
+    if (p_.cp > 1 && length % (2 * p_.cp) != 0) {
+      fault("training.sequence_length",
+            fmt::format("{} is not divisible by 2 * cp ({})", length, 2 * p_.cp),
+            fmt::format(
+                "a multiple of {}: causal attention is balanced over cp ranks in 2 * cp chunks",
+                2 * p_.cp));
+    } else if (sound({"parallel.tp"}) && p_.sequence_parallel && length / p_.cp % p_.tp != 0) {
+      fault(
+          "training.sequence_length",
+          fmt::format("{} / cp is not divisible by tp ({}), over which sequence_parallel splits it",
+                      length, p_.tp),
+          fmt::format("a multiple of {}", p_.cp * p_.tp));
+    }
+    if (sound({"training.global_batch"}) &&
+        static_cast<double>(length) * static_cast<double>(s_.training.global_batch) > 1e15) {
+      fault("training.global_batch",
+            "sequence_length * global_batch is more than 1e15 tokens a step");
+    }
+  }
+
+  void batch_and_schedule() {
+    const Training& t = s_.training;
+    const ScheduleRow* row = find_schedule(t.schedule);
+    if (row == nullptr) {
+      const std::vector<std::string> names = schedule_names();
+      report_->add("training.schedule", fmt::format("there is no schedule \"{}\"", t.schedule),
+                   fmt::format("{}", fmt::join(names, ", ")), nearest_name(t.schedule, names));
+    }
+    if (!sound({"parallel.dp", "parallel.micro_batch", "training.global_batch"})) return;
+    const int64_t together = p_.dp * p_.micro_batch;
+    if (t.global_batch % together != 0) {
+      fault("training.global_batch",
+            fmt::format("{} is not divisible by dp * micro_batch ({} * {} = {})", t.global_batch,
+                        p_.dp, p_.micro_batch, together),
+            fmt::format("a multiple of {}, such as {}", together,
+                        std::max<int64_t>(1, t.global_batch / together) * together));
+      return;
+    }
+    if (row == nullptr ||
+        !sound({"parallel.pp", "parallel.virtual_stages", "training.consecutive_micro_batches"}))
+      return;
+    const ScheduleShape shape{.stages = p_.pp,
+                              .micro_batches = t.global_batch / together,
+                              .virtual_stages = p_.virtual_stages,
+                              .consecutive_micro_batches = t.consecutive_micro_batches};
+    Faults of_row;
+    row->validate(shape, of_row);
+    if (of_row.empty() && sound({"model.layers", "parallel.layers_per_chunk"})) {
+      validate_stage_layout(s_.model, p_, *row, of_row);
+    }
+    add_all(of_row);
+  }
+
+  void add_all(Faults& faults) {
+    for (Fault& fault : faults.list())
+      report_->add(fault.field, fault.problem, fault.allowed, fault.nearest);
+  }
+
+  void degraded() {
+    for (size_t i = 0; i < s_.cluster.degraded.size(); ++i) {
+      const std::string path = fmt::format("cluster.degraded.{}.gpu", i);
+      if (!sound({path, "gpus"}) || s_.cluster.degraded[i].gpu < s_.gpus) continue;
+      fault(path,
+            fmt::format("there is no rank {} in a job of {} GPUs", s_.cluster.degraded[i].gpu,
+                        s_.gpus),
+            fmt::format("0 to {}", s_.gpus - 1));
+    }
+    if (!sound({"recovery.spares", "gpus", "cluster.gpus_per_host"})) return;
+    const int64_t hosts = (s_.gpus + s_.cluster.gpus_per_host - 1) / s_.cluster.gpus_per_host;
+    if (s_.recovery.spares >= hosts) {
+      fault("recovery.spares",
+            fmt::format("{} spare hosts for a job of {}", s_.recovery.spares, hosts),
+            fmt::format("0 to {}", hosts - 1));
+    }
+  }
+
+  void run_length() {
+    if (!sound({"checkpoint.policy", "checkpoint.interval_s"})) return;
+    if (!s_.checkpoint.policy.empty() && s_.checkpoint.policy != "none" &&
+        s_.checkpoint.interval == Duration::zero()) {
+      fault("checkpoint.interval_s", "a job that checkpoints needs an interval",
+            "seconds, above 0");
+    }
+  }
+
+  void names() {
+    name("cluster.routing", s_.cluster.routing, NameKind::kRouting);
+    name("reliability.base", s_.reliability.base, NameKind::kReliability);
+    name("checkpoint.policy", s_.checkpoint.policy, NameKind::kCheckpointPolicy);
+    name("recovery.policy", s_.recovery.policy, NameKind::kRecoveryPolicy);
+  }
+  void name(std::string_view path, const std::string& value, NameKind kind) {
+    const std::vector<std::string> names = known_names(kind);
+    if (value.empty() || !sound({path}) ||
+        std::find(names.begin(), names.end(), value) != names.end())
+      return;
+    report_->add(path, fmt::format("there is no \"{}\"", value),
+                 fmt::format("{}", fmt::join(names, ", ")), nearest_name(value, names));
+  }
+
+  const Scenario& s_;
+  const ParallelPlan& p_;
+  SpecReport* report_;
+  std::vector<std::string>* warnings_;
+};
+
+// "cluster.degraded[0].gpu" -> "cluster.degraded.0.gpu"
+std::string with_dots(std::string_view field) {
+  std::string out;
+  for (char c : field) {
+    if (c == '[') {
+      out += '.';
+    } else if (c != ']') {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void check_cluster(const ClusterSpec& cluster, const std::string& prefix, SpecReport* report) {
+  Faults faults;
+  append_cluster_faults(cluster, prefix, faults);
+  for (Fault& fault : faults.list()) {
+    const std::string path = with_dots(fault.field);
+    if (report->sound({path})) report->add(path, fault.problem, fault.allowed, fault.nearest);
+  }
+}
+
+void check_relations(const Scenario& scenario, SpecReport* report,
+                     std::vector<std::string>* warnings) {
+  check_cluster(scenario.cluster, "cluster.", report);
+  RelationCheck(scenario, report, warnings).run();
+}
+
+}  // namespace herdsim

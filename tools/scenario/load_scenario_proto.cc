@@ -1,0 +1,237 @@
+#include <google/protobuf/message.h>
+
+#include <filesystem>
+
+#include "tools/scenario/check_relations.h"
+#include "tools/scenario/known_names.h"
+#include "tools/scenario/load_scenario.h"
+#include "tools/scenario/scenario.pb.h"
+#include "tools/scenario/set_field.h"
+#include "tools/scenario/spec_layers.h"
+#include "tools/scenario/spec_parser.h"
+#include "tools/scenario/spec_source.h"
+#include "tools/scenario/spec_values.h"
+
+namespace herdsim {
+namespace {
+
+namespace pb = google::protobuf;
+
+std::string folder_of(const SpecSource& source) {
+  return source.from_catalog ? "" : std::filesystem::path(source.file).parent_path().string();
+}
+
+// Fields that are left out and follow from others. Requires: defaults are in place.
+class Derivation {
+ public:
+  Derivation(spec::Scenario* message, SpecReport* report) : m_(*message), report_(*report) {}
+
+  void run() {
+    model(m_.mutable_model(), "model.");
+    spec::Parallel& p = *m_.mutable_parallel();
+    const double replica =
+        static_cast<double>(p.tp()) * static_cast<double>(p.cp()) * static_cast<double>(p.pp());
+    constexpr double kMaxGpus = 1 << 22;
+    if (!p.has_dp()) {
+      const double fits =
+          m_.has_gpus() && replica > 0 ? static_cast<double>(m_.gpus()) / replica : 1;
+      p.set_dp(fits >= 1 && fits <= kMaxGpus ? static_cast<int64_t>(fits) : 1);
+      note("parallel.dp", "gpus / (tp * cp * pp)");
+    }
+    if (!m_.has_gpus()) {
+      const double product = replica * static_cast<double>(p.dp());
+      m_.set_gpus(product >= 1 && product <= kMaxGpus ? static_cast<int64_t>(product) : 1);
+      note("gpus", "tp * cp * pp * dp");
+    }
+    for (int i = 0; i < m_.cluster().degraded_size(); ++i) {
+      spec::Degraded& part = *m_.mutable_cluster()->mutable_degraded(i);
+      const std::string path = "cluster.degraded." + std::to_string(i);
+      if (!part.has_compute_factor()) {
+        part.set_compute_factor(Degradation{}.compute_factor);
+        report_.origins().set(path + ".compute_factor", {.comment = "default"});
+      }
+      if (!part.has_nic_factor()) {
+        part.set_nic_factor(Degradation{}.nic_factor);
+        report_.origins().set(path + ".nic_factor", {.comment = "default"});
+      }
+    }
+  }
+
+  void model(spec::Model* model, const std::string& prefix) {
+    if (!model->has_kv_heads() && model->has_heads()) {
+      model->set_kv_heads(model->heads());
+      note(prefix + "kv_heads", "heads");
+    }
+    if (!model->has_head_dim() && model->has_hidden() && model->heads() > 0) {
+      if (model->hidden() % model->heads() != 0) {
+        report_.add(prefix + "head_dim", "is missing, and heads does not divide hidden",
+                    "a whole number");
+      }
+      model->set_head_dim(std::max<int64_t>(1, model->hidden() / model->heads()));
+      note(prefix + "head_dim", "hidden / heads");
+    }
+  }
+
+ private:
+  void note(const std::string& path, const std::string& formula) {
+    report_.origins().set(path, {.comment = "default: " + formula});
+  }
+  spec::Scenario& m_;
+  SpecReport& report_;
+};
+
+// Gives every field of the default spec the comment "default".
+void note_defaults(const pb::Message& message, const std::string& prefix, FieldOrigins* origins) {
+  std::vector<const pb::FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  for (const pb::FieldDescriptor* field : fields) {
+    if (field->message_type() != nullptr) {
+      note_defaults(message.GetReflection()->GetMessage(message, field),
+                    prefix + field->name() + ".", origins);
+    } else {
+      origins->set(prefix + field->name(), {.comment = "default"});
+    }
+  }
+}
+
+// The message with its bases, without defaults.
+void read_layers(const SpecSource& source, const std::vector<std::string>& sets,
+                 spec::Scenario* message, SpecReport* report) {
+  parse_spec(source, "", message, &report->origins(), report);
+  const std::string folder = folder_of(source);
+  resolve_base(CatalogKind::kScenarios, "", folder, message, report);
+  for (const std::string& set : sets) set_field(set, message, report);
+  // Beyond here a fault of syntax would only raise others.
+  report->throw_if_any();
+  if (message->has_base()) report->add("base", "cannot be set", "the name of the scenario itself");
+  resolve_base(CatalogKind::kModels, "model.", folder, message->mutable_model(), report);
+  resolve_base(CatalogKind::kClusters, "cluster.", folder, message->mutable_cluster(), report);
+  resolve_base(CatalogKind::kSoftware, "software.", folder, message->mutable_software(), report);
+}
+
+void put_defaults_below(spec::Scenario* message, SpecReport* report) {
+  spec::Scenario defaults;
+  default_spec(&defaults);
+  FieldOrigins origins;
+  note_defaults(defaults, "", &origins);
+  lay_over(defaults, origins, message, &report->origins());
+}
+
+void load_device_profile(const std::string& folder, const spec::Scenario& message,
+                         Scenario* scenario, SpecReport* report) {
+  if (!report->sound({"profile.base"})) return;
+  try {
+    scenario->profile = find_profile(message.profile().base(), folder);
+  } catch (const SpecError& error) {
+    for (const Fault& fault : error.faults()) {
+      if (fault.line > 0) {
+        report->add(fault);
+      } else {
+        report->add("profile.base", fault.problem, fault.allowed, fault.nearest);
+      }
+    }
+    return;
+  }
+  if (!scenario->profile.attention_kernel(scenario->software.attention_kernel)) {
+    std::vector<std::string> names;
+    std::string all;
+    for (const AttentionKernel& kernel : scenario->profile.attention) {
+      all += (all.empty() ? "" : ", ") + kernel.name;
+      names.push_back(kernel.name);
+    }
+    report->add("software.attention_kernel",
+                "profile " + scenario->profile.name + " has no attention kernel \"" +
+                    scenario->software.attention_kernel + "\"",
+                all, nearest_name(scenario->software.attention_kernel, names));
+  }
+}
+
+Scenario resolve(const SpecSource& source, const std::vector<std::string>& sets) {
+  check_is_text(source.text, source.file);
+  SpecReport report(source.file);
+  spec::Scenario message;
+  read_layers(source, sets, &message, &report);
+  if (!message.has_name()) {
+    message.set_name(source.name);
+    report.origins().set("name", {.comment = "default: the file's name"});
+  }
+  put_defaults_below(&message, &report);
+  Derivation(&message, &report).run();
+  check_fields("", &message, &report);
+  Scenario scenario = scenario_from_message(message);
+  load_device_profile(folder_of(source), message, &scenario, &report);
+  check_relations(scenario, &report, &scenario.warnings);
+  report.throw_if_any();
+  scenario.effective_text = annotated_text(message, report.origins());
+  return scenario;
+}
+
+// A model, cluster or software stack of its own.
+template <typename Message>
+Message resolve_part(CatalogKind kind, const SpecSource& source,
+                     const std::vector<std::string>& sets, const Message& defaults,
+                     SpecReport* report) {
+  Message message;
+  parse_spec(source, "", &message, &report->origins(), report);
+  for (const std::string& set : sets) set_field(set, &message, report);
+  report->throw_if_any();
+  resolve_base(kind, "", folder_of(source), &message, report);
+  if (!message.has_name()) message.set_name(source.name);
+  lay_over(defaults, FieldOrigins(), &message, &report->origins());
+  return message;
+}
+
+}  // namespace
+
+Scenario load_scenario(const std::string& name_or_path, const std::vector<std::string>& sets) {
+  return resolve(find_spec(CatalogKind::kScenarios, name_or_path), sets);
+}
+
+Scenario load_scenario_text(std::string_view text, const std::string& file,
+                            const std::vector<std::string>& sets) {
+  return resolve({.name = std::filesystem::path(file).stem().string(),
+                  .file = file,
+                  .text = std::string(text)},
+                 sets);
+}
+
+ModelArchitecture load_model(const std::string& name_or_path,
+                             const std::vector<std::string>& sets) {
+  const SpecSource source = find_spec(CatalogKind::kModels, name_or_path);
+  SpecReport report(source.file);
+  spec::Scenario whole;
+  default_spec(&whole);
+  spec::Model message = resolve_part(CatalogKind::kModels, source, sets, whole.model(), &report);
+  Derivation(&whole, &report).model(&message, "");
+  check_fields("", &message, &report);
+  report.throw_if_any();
+  return model_from_message(message);
+}
+
+ClusterSpec load_cluster(const std::string& name_or_path, const std::vector<std::string>& sets) {
+  const SpecSource source = find_spec(CatalogKind::kClusters, name_or_path);
+  SpecReport report(source.file);
+  spec::Scenario whole;
+  default_spec(&whole);
+  spec::Cluster message =
+      resolve_part(CatalogKind::kClusters, source, sets, whole.cluster(), &report);
+  check_fields("", &message, &report);
+  const ClusterSpec cluster = cluster_from_message(message);
+  check_cluster(cluster, "", &report);
+  report.throw_if_any();
+  return cluster;
+}
+
+SoftwareStack load_software(const std::string& name_or_path, const std::vector<std::string>& sets) {
+  const SpecSource source = find_spec(CatalogKind::kSoftware, name_or_path);
+  SpecReport report(source.file);
+  spec::Scenario whole;
+  default_spec(&whole);
+  spec::Software message =
+      resolve_part(CatalogKind::kSoftware, source, sets, whole.software(), &report);
+  check_fields("", &message, &report);
+  report.throw_if_any();
+  return software_from_message(message);
+}
+
+}  // namespace herdsim

@@ -1,0 +1,243 @@
+#include "tools/scenario/scenario.pb.h"
+#include "tools/scenario/spec_values.h"
+
+namespace herdsim {
+namespace {
+
+// Enumerators have the same order on both sides; the last one of each shows that none was added to
+// one side alone.
+template <typename To, typename From>
+To enum_cast(From value) {
+  return static_cast<To>(static_cast<int>(value));
+}
+static_assert(static_cast<int>(DataType::kFp32) == spec::FP32);
+static_assert(static_cast<int>(StreamClass::kOptimizer) == spec::OPTIMIZER);
+static_assert(static_cast<int>(TpOverlap::kChunked) == spec::Software::CHUNKED);
+static_assert(static_cast<int>(Sharding::kFsdpKeep) == spec::Parallel::FSDP_KEEP);
+static_assert(static_cast<int>(Recompute::kFull) == spec::Training::FULL);
+static_assert(static_cast<int>(PlacementKind::kRandomHosts) == spec::Cluster::RANDOM_HOSTS);
+
+Bandwidth gigabytes(double rate) { return bytes_per_second(rate * 1e9); }
+Bandwidth gigabits(double rate) { return bytes_per_second(rate * 1e9 / 8); }
+double in_gigabytes(Bandwidth rate) { return static_cast<double>(rate.bytes_per_second()) / 1e9; }
+double in_gigabits(Bandwidth rate) {
+  return static_cast<double>(rate.bytes_per_second()) * 8 / 1e9;
+}
+
+ElementwiseTraffic traffic_from_message(const spec::Traffic& m) {
+  return {.hidden_bytes = m.hidden_bytes(),
+          .ffn_bytes = m.ffn_bytes(),
+          .stream = enum_cast<StreamClass>(m.stream())};
+}
+
+void to_message(const ElementwiseTraffic& t, spec::Traffic* m) {
+  m->set_hidden_bytes(t.hidden_bytes);
+  m->set_ffn_bytes(t.ffn_bytes);
+  m->set_stream(enum_cast<spec::StreamClass>(t.stream));
+}
+
+void to_message(const SoftwareStack& s, spec::Software* m) {
+  m->set_attention_kernel(s.attention_kernel);
+  to_message(s.forward, m->mutable_forward());
+  to_message(s.backward, m->mutable_backward());
+  m->set_logit_bytes(s.logit_bytes);
+  m->set_logit_stream(enum_cast<spec::StreamClass>(s.logit_stream));
+  m->set_gradient_accumulation_bytes(s.gradient_accumulation_bytes);
+  m->set_gradient_accumulation_type(enum_cast<spec::DataType>(s.gradient_accumulation_type));
+  m->set_gradient_reduce_type(enum_cast<spec::DataType>(s.gradient_reduce_type));
+  m->set_parameter_gather_type(enum_cast<spec::DataType>(s.parameter_gather_type));
+  m->set_optimizer_bytes(s.optimizer_bytes);
+  m->set_tp_overlap(enum_cast<spec::Software::TpOverlap>(s.tp_overlap));
+  m->set_tp_overlap_chunks(s.tp_overlap_chunks);
+  m->set_tp_regather_in_backward(s.tp_regather_in_backward);
+  m->set_tp_backward_overlap(s.tp_backward_overlap);
+  m->set_p2p_async(s.p2p_async);
+  m->set_dp_overlap(s.dp_overlap);
+  m->set_activation_hidden_bytes(s.activation_hidden_bytes);
+  m->set_activation_ffn_bytes(s.activation_ffn_bytes);
+  m->set_host_microseconds_per_layer_forward(s.host_microseconds_per_layer_forward);
+  m->set_host_microseconds_per_layer_backward(s.host_microseconds_per_layer_backward);
+  m->set_host_milliseconds_per_step(s.host_milliseconds_per_step);
+  m->set_gpu_speed_sigma(s.gpu_speed_sigma);
+  m->set_clock_factor(s.clock_factor);
+}
+
+void to_message(const ClusterSpec& c, spec::Cluster* m) {
+  m->set_gpus_per_host(c.gpus_per_host);
+  m->set_gpus_per_tor(c.gpus_per_tor);
+  m->set_gpus_per_pod(c.gpus_per_pod);
+  m->set_tor_uplinks(c.tor_uplinks);
+  m->set_pod_oversubscription(c.pod_oversubscription);
+  m->set_nvlink_gigabytes_per_second(in_gigabytes(c.nvlink));
+  m->set_nic_gigabits_per_second(in_gigabits(c.nic));
+  m->set_nic_efficiency(c.nic_efficiency);
+  m->set_pcie_gigabytes_per_second(in_gigabytes(c.pcie));
+  m->set_placement(enum_cast<spec::Cluster::Placement>(c.placement));
+  m->set_queue_pairs(c.queue_pairs);
+  m->set_routing(c.routing);
+  m->set_nccl_version(c.nccl_version);
+}
+
+void to_message(const ParallelPlan& p, spec::Parallel* m) {
+  m->set_tp(p.tp);
+  m->set_cp(p.cp);
+  m->set_ep(p.ep);
+  m->set_pp(p.pp);
+  m->set_virtual_stages(p.virtual_stages);
+  m->set_sequence_parallel(p.sequence_parallel);
+  m->set_shard(enum_cast<spec::Parallel::Shard>(p.shard));
+  m->set_micro_batch(p.micro_batch);
+}
+
+void to_message(const Training& t, spec::Training* m) {
+  m->set_precision(enum_cast<spec::DataType>(t.precision));
+  m->set_recompute(enum_cast<spec::Training::Recompute>(t.recompute));
+  m->set_schedule(t.schedule);
+  m->set_consecutive_micro_batches(t.consecutive_micro_batches);
+  m->set_document_mask_fraction(t.document_mask_fraction);
+}
+
+ParallelPlan plan_from_message(const spec::Parallel& m) {
+  return {.tp = m.tp(),
+          .cp = m.cp(),
+          .ep = m.ep(),
+          .pp = m.pp(),
+          .dp = m.dp(),
+          .virtual_stages = m.virtual_stages(),
+          .sequence_parallel = m.sequence_parallel(),
+          .shard = enum_cast<Sharding>(m.shard()),
+          .micro_batch = m.micro_batch(),
+          .layers_per_chunk = {m.layers_per_chunk().begin(), m.layers_per_chunk().end()}};
+}
+
+Training training_from_message(const spec::Training& m) {
+  return {.sequence_length = m.sequence_length(),
+          .global_batch = m.global_batch(),
+          .precision = enum_cast<DataType>(m.precision()),
+          .recompute = enum_cast<Recompute>(m.recompute()),
+          .schedule = m.schedule(),
+          .consecutive_micro_batches = m.consecutive_micro_batches(),
+          .document_mask_fraction = m.document_mask_fraction()};
+}
+
+}  // namespace
+
+void default_spec(spec::Scenario* message) {
+  const Scenario defaults;
+  spec::Model* model = message->mutable_model();
+  model->set_gated_mlp(defaults.model.gated_mlp);
+  model->set_tied_embeddings(defaults.model.tied_embeddings);
+  model->set_experts(defaults.model.experts);
+  model->set_experts_per_token(defaults.model.experts_per_token);
+  model->set_shared_experts(defaults.model.shared_experts);
+  to_message(defaults.cluster, message->mutable_cluster());
+  to_message(defaults.software, message->mutable_software());
+  to_message(defaults.plan, message->mutable_parallel());
+  to_message(defaults.training, message->mutable_training());
+  message->mutable_profile();
+  message->mutable_reliability()->set_base(defaults.reliability.base);
+  message->mutable_reliability()->set_rate_scale(defaults.reliability.rate_scale);
+  message->mutable_checkpoint()->set_policy(defaults.checkpoint.policy);
+  message->mutable_checkpoint()->set_interval_s(defaults.checkpoint.interval.seconds());
+  message->mutable_recovery()->set_policy(defaults.recovery.policy);
+  message->mutable_recovery()->set_spares(defaults.recovery.spares);
+  message->mutable_run()->set_days(defaults.run.days);
+  message->mutable_run()->set_tokens(defaults.run.tokens);
+  message->set_seed(defaults.seed);
+}
+
+ModelArchitecture model_from_message(const spec::Model& m) {
+  return {.name = m.name(),
+          .layers = m.layers(),
+          .hidden = m.hidden(),
+          .ffn = m.ffn(),
+          .heads = m.heads(),
+          .kv_heads = m.kv_heads(),
+          .head_dim = m.head_dim(),
+          .vocab = m.vocab(),
+          .gated_mlp = m.gated_mlp(),
+          .tied_embeddings = m.tied_embeddings(),
+          .experts = m.experts(),
+          .experts_per_token = m.experts_per_token(),
+          .shared_experts = m.shared_experts()};
+}
+
+ClusterSpec cluster_from_message(const spec::Cluster& m) {
+  ClusterSpec cluster{.name = m.name(),
+                      .topology = m.topology(),
+                      .gpus = m.gpus(),
+                      .gpus_per_host = m.gpus_per_host(),
+                      .gpus_per_tor = m.gpus_per_tor(),
+                      .gpus_per_pod = m.gpus_per_pod(),
+                      .tor_uplinks = m.tor_uplinks(),
+                      .pod_oversubscription = m.pod_oversubscription(),
+                      .nvlink = gigabytes(m.nvlink_gigabytes_per_second()),
+                      .nic = gigabits(m.nic_gigabits_per_second()),
+                      .nic_efficiency = m.nic_efficiency(),
+                      .pcie = gigabytes(m.pcie_gigabytes_per_second()),
+                      .placement = enum_cast<PlacementKind>(m.placement()),
+                      .queue_pairs = m.queue_pairs(),
+                      .routing = m.routing(),
+                      .nccl_version = m.nccl_version()};
+  for (const spec::Degraded& part : m.degraded()) {
+    Degradation degradation{.gpu = part.gpu()};
+    if (part.has_compute_factor()) degradation.compute_factor = part.compute_factor();
+    if (part.has_nic_factor()) degradation.nic_factor = part.nic_factor();
+    cluster.degraded.push_back(degradation);
+  }
+  return cluster;
+}
+
+SoftwareStack software_from_message(const spec::Software& m) {
+  return {.name = m.name(),
+          .attention_kernel = m.attention_kernel(),
+          .forward = traffic_from_message(m.forward()),
+          .backward = traffic_from_message(m.backward()),
+          .logit_bytes = m.logit_bytes(),
+          .logit_stream = enum_cast<StreamClass>(m.logit_stream()),
+          .gradient_accumulation_bytes = m.gradient_accumulation_bytes(),
+          .gradient_accumulation_type = enum_cast<DataType>(m.gradient_accumulation_type()),
+          .gradient_reduce_type = enum_cast<DataType>(m.gradient_reduce_type()),
+          .parameter_gather_type = enum_cast<DataType>(m.parameter_gather_type()),
+          .optimizer_bytes = m.optimizer_bytes(),
+          .tp_overlap = enum_cast<TpOverlap>(m.tp_overlap()),
+          .tp_overlap_chunks = m.tp_overlap_chunks(),
+          .tp_regather_in_backward = m.tp_regather_in_backward(),
+          .tp_backward_overlap = m.tp_backward_overlap(),
+          .p2p_async = m.p2p_async(),
+          .dp_overlap = m.dp_overlap(),
+          .activation_hidden_bytes = m.activation_hidden_bytes(),
+          .activation_ffn_bytes = m.activation_ffn_bytes(),
+          .host_microseconds_per_layer_forward = m.host_microseconds_per_layer_forward(),
+          .host_microseconds_per_layer_backward = m.host_microseconds_per_layer_backward(),
+          .host_milliseconds_per_step = m.host_milliseconds_per_step(),
+          .gpu_speed_sigma = m.gpu_speed_sigma(),
+          .clock_factor = m.clock_factor()};
+}
+
+Scenario scenario_from_message(const spec::Scenario& m) {
+  Scenario scenario;
+  scenario.name = m.name();
+  scenario.model = model_from_message(m.model());
+  scenario.cluster = cluster_from_message(m.cluster());
+  scenario.software = software_from_message(m.software());
+  scenario.gpus = m.gpus();
+  scenario.plan = plan_from_message(m.parallel());
+  scenario.training = training_from_message(m.training());
+  scenario.reliability = {.base = m.reliability().base(),
+                          .rate_scale = m.reliability().rate_scale()};
+  scenario.checkpoint = {.policy = m.checkpoint().policy(),
+                         .interval = seconds_rounded_up(m.checkpoint().interval_s())};
+  scenario.recovery = {.policy = m.recovery().policy(), .spares = m.recovery().spares()};
+  scenario.run = {.days = m.run().days(), .tokens = m.run().tokens()};
+  scenario.seed = m.seed();
+  if (m.has_published()) {
+    scenario.published =
+        PublishedResult{.model_tflops_per_gpu = m.published().model_tflops_per_gpu(),
+                        .mfu = m.published().mfu(),
+                        .source = m.published().source()};
+  }
+  return scenario;
+}
+
+}  // namespace herdsim
