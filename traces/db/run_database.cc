@@ -1,0 +1,144 @@
+#include "traces/db/run_database.h"
+
+#include <fmt/format.h>
+
+#include "sim/base/check.h"
+#include "sim/base/error.h"
+#include "traces/db/connection.h"
+
+namespace herdsim {
+namespace {
+
+constexpr char kAddSweep[] = "INSERT INTO sweeps(name) VALUES (?) ON CONFLICT(name) DO NOTHING";
+constexpr char kFindSweep[] = "SELECT sweep_id FROM sweeps WHERE name = ?";
+constexpr char kFindPoint[] =
+    "SELECT run_id FROM runs JOIN sweeps USING (sweep_id) WHERE sweeps.name = ? AND sweep_point = "
+    "?";
+constexpr char kAddRun[] =
+    "INSERT INTO runs(kind, scenario, gpus, command, effective_spec, seed, version, profile, "
+    "profile_provenance,"
+    " result_fingerprint, recorded_at, sweep_id, sweep_point, step_time_s, tokens_per_step, "
+    "tokens_per_second_per_gpu,"
+    " model_tflops_per_gpu, mfu, mfu_full_attention, peak_tflops, dtype, bubble_fraction, "
+    "peak_memory_bytes,"
+    " peak_memory_stage, peak_memory_moment, memory_capacity_bytes, fits, simulated_ranks, events, "
+    "wall_s, warnings)"
+    " VALUES ('step',?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+constexpr char kAddMetric[] =
+    "INSERT OR REPLACE INTO metrics(run_id, name, value, unit) VALUES (?, ?, ?, ?)";
+constexpr char kAddSpan[] =
+    "INSERT INTO spans(run_id, rank, stream, begin_ns, duration_ns, name, micro_batch, chunk, "
+    "bytes, flops, flow)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+template <class Value>
+std::optional<Value> unless(bool absent, Value value) {
+  return absent ? std::nullopt : std::optional<Value>(value);
+}
+
+std::string one_a_line(const std::vector<std::string>& lines) {
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+std::vector<Metric> metrics_of(const StepResult& result) {
+  std::vector<Metric> metrics;
+  const auto account = result.time_account_seconds();
+  for (size_t i = 0; i < kTimeTerms; ++i) {
+    metrics.push_back({fmt::format("time_account.{}", kTimeTermNames[i]), account[i], "s"});
+  }
+  for (const StageMemory& stage : result.memory) {
+    for (const auto& [part, bytes] : std::initializer_list<std::pair<const char*, Bytes>>{
+             {"peak", stage.peak},
+             {"weights", stage.weights},
+             {"gradients", stage.gradients},
+             {"optimizer", stage.optimizer},
+             {"activations", stage.activations},
+             {"logits", stage.logits},
+             {"communication", stage.communication},
+             {"overhead", stage.overhead}}) {
+      metrics.push_back({fmt::format("memory.stage_{}.{}", stage.stage, part),
+                         static_cast<double>(bytes.count()), "bytes"});
+    }
+  }
+  return metrics;
+}
+
+}  // namespace
+
+RunDatabase::RunDatabase(const std::string& path)
+    : connection_(std::make_unique<DatabaseConnection>(path)) {}
+RunDatabase::~RunDatabase() = default;
+RunDatabase::RunDatabase(RunDatabase&&) noexcept = default;
+RunDatabase& RunDatabase::operator=(RunDatabase&&) noexcept = default;
+
+int64_t RunDatabase::add_step(const StepResult& r, const RunRecord& record) {
+  DatabaseConnection& db = *connection_;
+  Transaction transaction(db);
+  std::optional<int64_t> sweep;
+  std::optional<std::string_view> point;
+  if (record.sweep_point) {
+    db.prepared(kAddSweep).bind(record.sweep_point->sweep).run();
+    Statement& find = db.prepared(kFindSweep).bind(record.sweep_point->sweep);
+    HERDSIM_CHECK(find.step()) << record.sweep_point->sweep;
+    sweep = find.integer(0);
+    find.run();
+    point = record.sweep_point->point;
+  }
+  const StageMemory* peak = r.peak_stage();
+  const bool no_memory = peak == nullptr;
+  const bool no_peak = r.peak.per_second() <= 0;
+  db.prepared(kAddRun)
+      .bind(r.scenario, r.gpus, record.command, record.effective_spec,
+            static_cast<int64_t>(record.seed), record.version, record.profile,
+            record.profile_provenance, r.fingerprint(),
+            unless(record.recorded_at.empty(), record.recorded_at), sweep, point,
+            r.step_time.seconds(), r.tokens_per_step, r.tokens_per_second_per_gpu(),
+            r.flops_per_gpu_causal().teraflops(),
+            no_peak ? std::nullopt : std::optional(r.mfu_causal()),
+            no_peak ? std::nullopt : std::optional(r.mfu_full()), r.peak.teraflops(), r.dtype,
+            r.bubble_fraction(), no_memory ? std::nullopt : std::optional(peak->peak),
+            no_memory ? std::nullopt : std::optional(peak->stage),
+            no_memory ? std::nullopt : std::optional(peak->moment), r.memory_capacity,
+            int64_t{r.fits()}, r.simulated_ranks, r.events, r.wall_seconds,
+            one_a_line(r.all_warnings()))
+      .run();
+  const int64_t run_id = db.last_row();
+  for (const Metric& m : metrics_of(r))
+    db.prepared(kAddMetric).bind(run_id, m.name, m.value, m.unit).run();
+  transaction.commit();
+  return run_id;
+}
+
+void RunDatabase::add_trace(int64_t run_id, const StepTrace& trace) {
+  Transaction transaction(*connection_);
+  Statement& insert = connection_->prepared(kAddSpan);
+  for (const Span& s : trace.spans) {
+    insert
+        .bind(run_id, static_cast<int64_t>(s.rank.index()),
+              kStreamNames[static_cast<size_t>(s.stream)], s.begin.nanoseconds(),
+              (s.end - s.begin).nanoseconds(), trace.names[s.name],
+              unless(s.micro_batch < 0, int64_t{s.micro_batch}),
+              unless(s.chunk < 0, int64_t{s.chunk}), unless(s.bytes.count() == 0, s.bytes),
+              unless(s.flops.count() == 0, s.flops.count()),
+              unless(s.flow == 0, static_cast<int64_t>(s.flow)))
+        .run();
+  }
+  transaction.commit();
+}
+
+void RunDatabase::add_metrics(int64_t run_id, std::span<const Metric> metrics) {
+  Transaction transaction(*connection_);
+  Statement& insert = connection_->prepared(kAddMetric);
+  for (const Metric& m : metrics) insert.bind(run_id, m.name, m.value, m.unit).run();
+  transaction.commit();
+}
+
+std::optional<int64_t> RunDatabase::run_of(const SweepPoint& point) {
+  Statement& find = connection_->prepared(kFindPoint).bind(point.sweep, point.point);
+  if (!find.step()) return std::nullopt;
+  const int64_t run = find.integer(0);
+  find.run();
+  return run;
+}
+
+}  // namespace herdsim

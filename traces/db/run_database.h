@@ -1,0 +1,78 @@
+// The run database: one SQLite file that keeps results with everything needed to run them again.
+//
+//   RunDatabase database("out/runs.db");
+//   const int64_t run = database.add_step(result, {.command = "herdsim step llama3-405b-16384",
+//   ...}); database.add_trace(run, trace);
+//
+// Then `sqlite3 out/runs.db 'SELECT * FROM v_summary'` answers; schema.sql beside this header
+// describes the tables.
+//
+// Each call is one transaction in write-ahead mode: a killed program leaves whole results, and
+// other programs may read meanwhile. A writer waits a minute for another one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "sim/metrics/step_result.h"
+#include "sim/observe/span.h"
+
+namespace herdsim {
+
+class DatabaseConnection;  // SQLite stays behind this door
+
+// A point of a grid; the two together are unique in a database, so that a sweep that was killed can
+// go on.
+struct SweepPoint {
+  std::string sweep;  // what identifies the grid: its scenario and axes
+  std::string point;  // "parallel.tp=4 seed=2"
+};
+
+// How a result came about.
+struct RunRecord {
+  std::string command;
+  std::string effective_spec;
+  uint64_t seed = 0;
+  std::string version;
+  std::string profile;
+  std::string profile_provenance;
+  std::string recorded_at;  // UTC; "" where it must not matter
+  std::optional<SweepPoint> sweep_point;
+};
+
+struct Metric {
+  std::string name;
+  double value = 0;
+  std::string unit;
+};
+
+// Throws: SpecError with the path from every function: a full disk, a damaged page, a point that is
+// already there. The failed call has then changed nothing.
+class RunDatabase {
+ public:
+  // Opens the file or makes it; its folder must exist. A file that is not a run database, is
+  // damaged or was written by a newer version is refused without writing a byte to it. Complexity:
+  // reads an existing file once, to find damage.
+  explicit RunDatabase(const std::string& path);
+  ~RunDatabase();
+  RunDatabase(RunDatabase&&) noexcept;
+  RunDatabase& operator=(RunDatabase&&) noexcept;
+
+  // Adds a row to `runs` and the time account and memory of every stage to `metrics`; returns its
+  // run_id. Requires: result.gpus and result.step_time above zero.
+  int64_t add_step(const StepResult& result, const RunRecord& record);
+  // Adds the spans of a step that was added before.
+  void add_trace(int64_t run_id, const StepTrace& trace);
+  // Adds further figures; a name that is there is replaced.
+  void add_metrics(int64_t run_id, std::span<const Metric> metrics);
+  // The run of a point, if a sweep has been there.
+  std::optional<int64_t> run_of(const SweepPoint& point);
+
+ private:
+  std::unique_ptr<DatabaseConnection> connection_;
+};
+
+}  // namespace herdsim

@@ -1,0 +1,114 @@
+-- The run database of Herdsim. Units are in the column names; a column without one is a count, a name or a ratio in 0..1.
+-- Figures that a kind of result does not have are NULL.
+
+CREATE TABLE sweeps (
+  sweep_id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE             -- what identifies the grid: its scenario and axes
+);
+
+-- One row a result. Everything needed to run it again is in the row.
+CREATE TABLE runs (
+  run_id INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,                   -- 'step' or 'run'
+  scenario TEXT NOT NULL,
+  gpus INTEGER NOT NULL,
+  command TEXT NOT NULL,
+  effective_spec TEXT NOT NULL,         -- the scenario with every default filled in
+  seed INTEGER NOT NULL,
+  version TEXT NOT NULL,                -- of the program
+  profile TEXT NOT NULL,                -- device profile
+  profile_provenance TEXT NOT NULL,     -- where its numbers come from
+  result_fingerprint TEXT NOT NULL,     -- equal for equal results, folded or not
+  recorded_at TEXT,                     -- UTC, as the caller gave it
+  sweep_id INTEGER REFERENCES sweeps(sweep_id),
+  sweep_point TEXT,                     -- 'parallel.tp=4 seed=2'
+  step_time_s REAL,
+  tokens_per_step INTEGER,
+  tokens_per_second_per_gpu REAL,
+  model_tflops_per_gpu REAL,            -- causal attention counted half
+  mfu REAL,                             -- of peak_tflops, causal attention counted half
+  mfu_full_attention REAL,
+  peak_tflops REAL,                     -- dense, of dtype, one GPU
+  dtype TEXT,
+  bubble_fraction REAL,
+  peak_memory_bytes INTEGER,
+  peak_memory_stage INTEGER,
+  peak_memory_moment TEXT,
+  memory_capacity_bytes INTEGER,
+  fits INTEGER,                         -- 1 or 0
+  simulated_ranks INTEGER,
+  events INTEGER,
+  wall_s REAL,                          -- of the simulation itself
+  warnings TEXT NOT NULL DEFAULT '',    -- one a line
+  UNIQUE (sweep_id, sweep_point)
+);
+CREATE INDEX runs_by_scenario ON runs(scenario);
+
+-- Every further figure: 'time_account.compute', 'memory.stage_0.peak', ...
+CREATE TABLE metrics (
+  run_id INTEGER NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
+  name TEXT NOT NULL,
+  value REAL,
+  unit TEXT NOT NULL,
+  PRIMARY KEY (run_id, name)
+) WITHOUT ROWID;
+
+-- What traced ranks did.
+CREATE TABLE spans (
+  run_id INTEGER NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
+  rank INTEGER NOT NULL,
+  stream TEXT NOT NULL,
+  begin_ns INTEGER NOT NULL,
+  duration_ns INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  micro_batch INTEGER,
+  chunk INTEGER,
+  bytes INTEGER,
+  flops REAL,
+  flow INTEGER                          -- a send and its receive share it
+);
+CREATE INDEX spans_by_run ON spans(run_id, rank);
+
+-- What went wrong in a replica of a run of weeks, and what it cost.
+CREATE TABLE failures (
+  run_id INTEGER NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
+  replica INTEGER NOT NULL,
+  at_s REAL NOT NULL,
+  failure_class TEXT NOT NULL,
+  component TEXT NOT NULL,
+  planned INTEGER NOT NULL,             -- 1 or 0
+  down_s REAL,                          -- until training went on
+  lost_work_s REAL                      -- done since the checkpoint that was loaded
+);
+CREATE INDEX failures_by_run ON failures(run_id, replica, at_s);
+
+-- How much the links of the fabric were used.
+CREATE TABLE links (
+  run_id INTEGER NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
+  link INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  from_node TEXT NOT NULL,
+  to_node TEXT NOT NULL,
+  capacity_bytes_per_second INTEGER NOT NULL,
+  carried_bytes INTEGER NOT NULL,
+  busy_s REAL NOT NULL,
+  PRIMARY KEY (run_id, link)
+) WITHOUT ROWID;
+
+-- The answer to "what did I run and how did it go", newest first.
+CREATE VIEW v_summary AS
+SELECT run_id, kind, scenario, gpus, round(step_time_s, 4) AS step_time_s, round(100 * mfu, 2) AS mfu_percent,
+       round(model_tflops_per_gpu, 1) AS model_tflops_per_gpu,
+       round(tokens_per_second_per_gpu, 1) AS tokens_per_second_per_gpu,
+       round(100 * bubble_fraction, 2) AS bubble_percent, round(peak_memory_bytes / 1e9, 2) AS peak_memory_gb, fits,
+       sweep_point, warnings <> '' AS has_warnings
+FROM runs ORDER BY run_id DESC;
+
+-- Where the time goes: one row a term, seconds of the mean rank and share of the whole.
+CREATE VIEW v_time_account AS
+SELECT runs.run_id, runs.scenario, substr(metrics.name, length('time_account.') + 1) AS term,
+       metrics.value AS seconds,
+       100 * metrics.value / sum(metrics.value) OVER (PARTITION BY runs.run_id) AS percent
+FROM runs JOIN metrics USING (run_id)
+WHERE metrics.name LIKE 'time\_account.%' ESCAPE '\' AND metrics.unit = 's'
+ORDER BY runs.run_id, metrics.value DESC;
