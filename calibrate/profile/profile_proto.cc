@@ -241,6 +241,19 @@ void check_never_falls(const Place& place, const std::string& field,
   }
 }
 
+// The sustained time, burst time x factor, never falls.
+void check_sustained_time(const Place& place, const LogCurve& factor) {
+  for (size_t i = 1; i < factor.points().size(); ++i) {
+    const auto& [x0, y0] = factor.points()[i - 1];
+    const auto& [x1, y1] = factor.points()[i];
+    if (x1 * y1 < x0 * y0) {
+      place.fault("sustained_factor",
+                  fmt::format("{} follows {} so soon that a longer burst takes less time", y1, y0),
+                  "", static_cast<int>(i));
+    }
+  }
+}
+
 void read_device(const profile::Device& device, const Place& place, DeviceProfile& out) {
   out.device = device.model();
   if (device.hbm_bytes() <= 0) place.fault("hbm_bytes", "is not positive", "above 0");
@@ -316,7 +329,7 @@ GemmSurface read_gemm(const profile::Gemm& gemm, const Place& place, const Devic
     out.sustained =
         curve(place, "sustained_at_nanoseconds", numbers(gemm.sustained_at_nanoseconds()),
               "sustained_factor", factor, 1.0, 10.0);
-    check_never_falls(place, "sustained_factor", factor);
+    check_sustained_time(place, out.sustained);
   }
   if (gemm.row_step() < 1) place.fault("row_step", "is not positive", "1 or more");
   if (gemm.row_step_until() < 0) place.fault("row_step_until", "is negative", "0 or more");
@@ -339,6 +352,24 @@ AttentionCurve read_attention_curve(const profile::AttentionCurve& in, const Pla
                         numbers(in.teraflops()), 0, device.peak_of(DataType::kBf16).teraflops());
   check_time_grows(place, "teraflops", out.teraflops, 2.0);
   out.provenance = provenance(in.source(), place.child("source"));
+  if (in.tile_rows() <= 0) place.fault("tile_rows", "is not positive", "1 or more");
+  if (in.tile_keys() <= 0) place.fault("tile_keys", "is not positive", "1 or more");
+  if (!(in.wave_exponent() >= 0 && in.wave_exponent() <= 1)) {
+    place.fault("wave_exponent", fmt::format("{} is out of range", in.wave_exponent()), "0 to 1");
+  }
+  out.tile_rows = in.tile_rows();
+  out.tile_keys = in.tile_keys();
+  out.wave_exponent = in.wave_exponent();
+  if (out.teraflops.empty()) return out;
+  const auto first = static_cast<int64_t>(out.teraflops.points().front().x);
+  const auto last = static_cast<int64_t>(out.teraflops.points().back().x);
+  out.measured_from = in.has_measured_from() ? in.measured_from() : first;
+  out.measured_to = in.has_measured_to() ? in.measured_to() : last;
+  if (out.measured_from < first || out.measured_to > last || out.measured_from > out.measured_to) {
+    place.fault(in.has_measured_from() ? "measured_from" : "measured_to",
+                fmt::format("{} to {} is no part of the curve", out.measured_from, out.measured_to),
+                fmt::format("within {} to {}", first, last));
+  }
   return out;
 }
 
@@ -359,8 +390,6 @@ AttentionKernel read_attention(const profile::Attention& in, const Place& place,
   if (!forward || !backward)
     place.fault("curve", "lacks a pass", "at least one forward and one backward curve");
   if (in.kernel().empty()) place.fault("kernel", "is empty");
-  if (in.tile_rows() <= 0) place.fault("tile_rows", "is not positive", "1 or more");
-  out.tile_rows = in.tile_rows();
   if (in.fill_at_tiles_per_sm_size() > 0 || in.fill_share_size() > 0) {
     out.fill = curve(place, "fill_at_tiles_per_sm", numbers(in.fill_at_tiles_per_sm()),
                      "fill_share", numbers(in.fill_share()), 0, 1.0);

@@ -168,10 +168,18 @@ void write_attention(Writer& out, const AttentionKernel& kernel) {
     out.field("head_dim", static_cast<double>(curve.head_dim));
     out.list("kv_tokens", x_of(curve.teraflops));
     out.list("teraflops", y_of(curve.teraflops));
+    out.field("tile_rows", static_cast<double>(curve.tile_rows));
+    out.field("tile_keys", static_cast<double>(curve.tile_keys));
+    if (curve.wave_exponent > 0) out.field("wave_exponent", rounded(curve.wave_exponent));
+    if (static_cast<double>(curve.measured_from) != curve.teraflops.points().front().x) {
+      out.field("measured_from", static_cast<double>(curve.measured_from));
+    }
+    if (static_cast<double>(curve.measured_to) != curve.teraflops.points().back().x) {
+      out.field("measured_to", static_cast<double>(curve.measured_to));
+    }
     out.source(curve.provenance);
     out.close();
   }
-  out.field("tile_rows", static_cast<double>(kernel.tile_rows));
   if (!kernel.fill.empty()) {
     out.list("fill_at_tiles_per_sm", x_of(kernel.fill));
     out.list("fill_share", y_of(kernel.fill));

@@ -41,9 +41,11 @@ double pass_rate(const GemmSurface& surface, GemmPass pass) {
   return 1.0;
 }
 
+int64_t rounded_up(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
+
 int64_t rounded_rows(int64_t m, const GemmSurface& surface) {
   if (m > surface.row_step_until || surface.row_step <= 1) return m;
-  return (m + surface.row_step - 1) / surface.row_step * surface.row_step;
+  return rounded_up(m, surface.row_step);
 }
 
 int64_t clamped(int64_t size, const LogAxis& axis) {
@@ -51,8 +53,7 @@ int64_t clamped(int64_t size, const LogAxis& axis) {
                     static_cast<int64_t>(axis.nodes().back()));
 }
 
-// Rate of the kernel with every SM busy, operations per second.
-struct SaturatedRate {
+struct CurveRate {
   double per_second = 0;
   bool extrapolated = false;
   Evidence evidence = Evidence::kAssumed;
@@ -77,13 +78,34 @@ const AttentionCurve* nearest_curve(const AttentionKernel& kernel, AttentionPass
   return best;
 }
 
-SaturatedRate saturated_rate(const AttentionKernel& kernel, const AttentionShape& shape,
-                             bool causal, double kv_tokens) {
+// Rate of one curve for a shape: the saturated rate, less what idle SMs and part-filled tiles cost.
+CurveRate curve_rate(const AttentionKernel& kernel, const AttentionShape& shape, bool causal,
+                     double kv_tokens, int64_t sms) {
   const AttentionCurve& curve = *nearest_curve(kernel, shape.pass, causal, shape.head_dim);
-  return {curve.teraflops.at(kv_tokens) * 1e12,
-          curve.head_dim != shape.head_dim || curve.causal != causal ||
-              !curve.teraflops.covers(kv_tokens),
-          curve.provenance.evidence};
+  CurveRate rate{.per_second = curve.teraflops.at(kv_tokens) * 1e12,
+                 .extrapolated = curve.head_dim != shape.head_dim || curve.causal != causal ||
+                                 kv_tokens < static_cast<double>(curve.measured_from) ||
+                                 kv_tokens > static_cast<double>(curve.measured_to),
+                 .evidence = curve.provenance.evidence};
+  const int64_t rows = rounded_up(shape.query_tokens, curve.tile_rows);
+  const double waves = static_cast<double>(shape.batch * shape.heads * (rows / curve.tile_rows)) /
+                       static_cast<double>(sms);
+  if (curve.causal) {
+    if (kernel.fill.empty()) return rate;
+    rate.per_second *= kernel.fill.at(waves);
+    // Beyond the last point every SM is busy; before the first the curve is a guess.
+    rate.extrapolated = rate.extrapolated || waves < kernel.fill.points().front().x;
+    return rate;
+  }
+  const double area =
+      static_cast<double>(shape.query_tokens) * static_cast<double>(shape.kv_tokens);
+  const double padded =
+      static_cast<double>(rows) * static_cast<double>(rounded_up(shape.kv_tokens, curve.tile_keys));
+  rate.per_second *= area / padded;
+  if (curve.wave_exponent > 0) {
+    rate.per_second *= std::pow(waves / std::ceil(waves), curve.wave_exponent);
+  }
+  return rate;
 }
 
 KernelCost transfer_cost(Bytes amount, const StreamCurve& curve, Bandwidth bound, Duration floor) {
@@ -145,29 +167,24 @@ KernelCost attention_cost(const AttentionShape& shape, AttentionKernelId id,
   if (flops <= 0) return {};
   const AttentionKernel& kernel = profile.attention[id];
   const double kv = static_cast<double>(shape.kv_tokens);
-  SaturatedRate rate;
+  CurveRate rate;
   if (shape.mask_fraction <= 0.5) {
-    rate = saturated_rate(kernel, shape, true, std::max(1.0, kv * 2.0 * shape.mask_fraction));
-  } else if (shape.mask_fraction >= 1.0) {
-    rate = saturated_rate(kernel, shape, false, kv);
+    rate =
+        curve_rate(kernel, shape, true, std::max(1.0, kv * 2.0 * shape.mask_fraction), profile.sms);
   } else {
-    rate = saturated_rate(kernel, shape, true, kv);
-    const SaturatedRate full = saturated_rate(kernel, shape, false, kv);
-    const double share = 2.0 * shape.mask_fraction - 1.0;
-    rate.per_second += share * (full.per_second - rate.per_second);
-    rate.extrapolated = rate.extrapolated || full.extrapolated;
-    rate.evidence = std::max(rate.evidence, full.evidence);
+    rate = curve_rate(kernel, shape, false, kv, profile.sms);
+    if (shape.mask_fraction < 1.0) {
+      const CurveRate causal = curve_rate(kernel, shape, true, kv, profile.sms);
+      const double share = 2.0 * (1.0 - shape.mask_fraction);
+      rate.per_second += share * (causal.per_second - rate.per_second);
+      rate.extrapolated = rate.extrapolated || causal.extrapolated;
+      rate.evidence = std::max(rate.evidence, causal.evidence);
+    }
   }
-  const int64_t blocks = (shape.query_tokens + kernel.tile_rows - 1) / kernel.tile_rows;
-  const double tiles_per_sm =
-      static_cast<double>(shape.batch * shape.heads * blocks) / static_cast<double>(profile.sms);
-  // Beyond the last point every SM is busy; before the first the curve is a guess.
-  const double fill = kernel.fill.empty() ? 1.0 : kernel.fill.at(tiles_per_sm);
-  const Duration time = kernel.floor + seconds_rounded_up(flops / (rate.per_second * fill));
+  const Duration time = kernel.floor + seconds_rounded_up(flops / rate.per_second);
   const double peak = profile.peak_of(DataType::kBf16).per_second();
   return {.time = time,
-          .extrapolated = rate.extrapolated ||
-                          (!kernel.fill.empty() && tiles_per_sm < kernel.fill.points().front().x),
+          .extrapolated = rate.extrapolated,
           .evidence = rate.evidence,
           .of_peak = Ratio(flops / time.seconds() / peak)};
 }

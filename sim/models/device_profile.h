@@ -32,12 +32,12 @@ namespace herdsim {
 // Time of C[m, n] = A[m, k] B[k, n] in the forward layout (TN).
 //
 //   body(m, n, k) = nanoseconds.at(m', n, k)       m' = m rounded up to `row_step` where m <=
-//   row_step_until time = launch floor + body * sustained.at(body) * pass factor
+//   row_step_until time = launch floor + body * sustained.at(body) / pass rate
 //
 // Rows are rounded up because a product with few rows runs in one wave of tiles and a row more
-// costs a whole tile; with many rows cuBLAS changes tile and schedule by shape and no sawtooth is
-// left to model. `sustained` is one for kernels shorter than about half a millisecond and rises
-// where the board's power limit lowers the clock.
+// costs more than its share; with many rows cuBLAS changes tile and schedule by shape and no
+// sawtooth is left to model. `sustained` is one for kernels shorter than about half a millisecond
+// and more where the board's power limit lowers the clock.
 struct GemmSurface {
   DataType dtype = DataType::kBf16;
   LogGrid3 nanoseconds;  // over (m, n, k), beyond the launch floor; never falls as a size grows
@@ -53,27 +53,35 @@ struct GemmSurface {
 
 // Rate of one attention kernel with every SM busy, counting the operations of
 // AttentionShape::flops().
+//
+// Queries and keys are taken in tiles of `tile_rows` by `tile_keys`. Under a causal mask tiles
+// differ in length and the kernels balance them; a full mask makes them equal, so whole tiles and
+// whole waves are paid for:
+//
+//   causal   rate = teraflops.at(kv tokens) * fill.at(w)                         w = heads * batch
+//   * row tiles / SMs full     rate = teraflops.at(kv tokens) * (w / ceil(w))^wave_exponent * (area
+//   / area rounded up to tiles)
 struct AttentionCurve {
   AttentionPass pass = AttentionPass::kForward;
   bool causal = true;
   int64_t head_dim = 128;
   LogCurve teraflops;  // over the tokens of keys and values
+  int64_t tile_rows = 128;
+  int64_t tile_keys = 128;
+  double wave_exponent = 0;  // 1: the last wave costs a whole one; 0: it costs its share
+  // What was measured of the points; those outside follow another curve, as the source says.
+  int64_t measured_from = 0;
+  int64_t measured_to = 0;
   Provenance provenance;
 };
 
 // One implementation, by the name a software stack calls it: "cudnn9", "fa3", "fa2", "triton-fa1".
-//
-//   time = floor + flops / (curve.at(kv tokens) * fill.at(tiles per SM))
-//
-// A block of `tile_rows` queries of one head is one tile; with few tiles SMs idle or the last wave
-// is ragged.
 struct AttentionKernel {
   std::string name;
   std::vector<AttentionCurve> curves;  // forward and backward at least
-  int64_t tile_rows = 128;
-  LogCurve fill;  // tiles per SM -> share of the rate
+  LogCurve fill;                       // causal: tiles per SM -> share of the rate; empty: 1
   Provenance fill_provenance;
-  Duration floor;
+  Duration floor;  // of a call, however little it computes
 };
 
 // time = launch floor + bytes / rate.at(bytes)
