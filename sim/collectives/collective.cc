@@ -75,18 +75,35 @@ int64_t used_channels(Bytes bytes, const GroupShape& g, Protocol protocol, int64
   return std::clamp<int64_t>(bytes.count() / least, 1, channels);
 }
 
-const CollectiveCorrection& correction_for(CollectiveKind kind, const GroupShape& g,
-                                           const NcclTuning& t, Algorithm algorithm) {
+// The correction of a collective and how often its pipeline fills.
+struct AppliedCorrection {
+  const CollectiveCorrection& correction;
+  int64_t stages = 0;
+};
+
+AppliedCorrection correction_for(CollectiveKind kind, const GroupShape& g, const NcclTuning& t,
+                                 Algorithm algorithm) {
   if (g.nodes == 1) {
-    const size_t measured = g.ranks <= 2 ? 0 : g.ranks <= 5 ? 1 : 2;
-    return t.in_node[static_cast<size_t>(kind)][measured];
+    const size_t measured_ranks = g.ranks <= 2 ? 0 : g.ranks <= 5 ? 1 : 2;
+    return {t.in_node[static_cast<size_t>(kind)][measured_ranks]};
   }
-  if (kind == CollectiveKind::kAllToAll) return t.all_to_all;
-  if (kind == CollectiveKind::kSendRecv) return t.send_recv;
-  if (algorithm == Algorithm::kRing || algorithm == Algorithm::kPat) {
-    return g.ranks_per_node() == 1 ? t.ring_one_rank_a_node : t.ring;
+  const int64_t passes = kind == CollectiveKind::kAllReduce ? 2 : 1;
+  switch (algorithm) {
+    case Algorithm::kPairwise:
+      return {kind == CollectiveKind::kAllToAll ? t.all_to_all : t.send_recv};
+    case Algorithm::kPat:
+      return {t.pat};
+    case Algorithm::kRing:
+      if (ring_bus_bandwidth(g, t) < t.ring_bandwidth) return {t.nic_ring, passes * (g.nodes - 1)};
+      return {t.ring, passes * (g.ranks - 1)};
+    case Algorithm::kTree:
+    case Algorithm::kNvls:
+    case Algorithm::kNvlsTree:
+    case Algorithm::kCollNet:
+      break;
   }
-  return t.tree;
+  return g.nodes == 2 ? AppliedCorrection{t.tree_two_nodes}
+                      : AppliedCorrection{t.tree, tree_levels(g)};
 }
 
 struct Cost {
@@ -100,8 +117,9 @@ Cost pairwise_cost(CollectiveKind kind, const GroupShape& g, const NcclTuning& t
       g.nodes == 1
           ? t.ring_nvlink.ll
           : std::max(0.0, t.ring_net.simple + t.hop_extra[static_cast<size_t>(g.farthest)]);
-  Cost cost{.latency_us = t.ring_base.ll + hop};
   const double r = as_double(g.ranks), p = as_double(g.ranks_per_node());
+  Cost cost{.latency_us = t.ring_base.ll + hop};
+  if (kind == CollectiveKind::kAllToAll && g.nodes > 1) cost.latency_us += t.p2p_peer * (r - p);
   if (g.nodes == 1) {
     cost.bandwidth = t.ring_bandwidth * (kind == CollectiveKind::kSendRecv ? 1 : r / (r - 1));
   } else {
@@ -145,10 +163,10 @@ CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShap
     plan.channels =
         nvls ? t.nvls_blocks : used_channels(bytes, g, plan.protocol, ring_channels(g, t));
   }
-  const CollectiveCorrection& correction = correction_for(kind, g, t, plan.algorithm);
+  const auto [correction, stages] = correction_for(kind, g, t, plan.algorithm);
   plan.latency =
       microseconds_rounded_up(cost.latency_us * correction.latency_factor +
-                              as_double(tree_levels(g)) * correction.fill_microseconds.at(bytes));
+                              as_double(stages) * correction.fill_microseconds.at(bytes));
   plan.volume = Bytes(port_bytes(kind, bytes.count(), g, plan.algorithm));
   const double seconds =
       as_double(bytes.count()) / (cost.bandwidth * 1e9 * correction.efficiency.at(bytes));

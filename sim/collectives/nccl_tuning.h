@@ -42,13 +42,14 @@ struct SizeCurve {
 };
 
 // How measured times relate to the prediction for one family of collectives:
-//   latency = latency_factor * fastest predicted latency + levels * fill(bytes)
-//   rate    = predicted bandwidth of large messages * efficiency(bytes)
-// `levels` is the depth of a tree (log2 of the nodes); a pipeline of chunks fills once a level.
+//   latency = latency_factor * least predicted latency of the family + stages * fill(bytes)
+//   rate    = bandwidth of large messages * efficiency(bytes)
+// `stages` is what a pipeline of chunks passes one after another: the levels of a tree (log2 of the
+// nodes), the steps of a ring, the steps between nodes of a ring that the NICs limit.
 struct CollectiveCorrection {
   double latency_factor = 1;
   SizeCurve efficiency;
-  SizeCurve fill_microseconds;  // zero for all but trees
+  SizeCurve fill_microseconds;  // a stage; zero inside a node
   Bytes least, most;            // sizes that were measured
   int64_t most_ranks = 0;       // the largest group measured
   Provenance provenance;
@@ -61,12 +62,10 @@ struct NcclTuning {
   PerProtocol tree_base, tree_nvlink, tree_net;
   PerProtocol ring_base, ring_nvlink, ring_net;
   double nvls_nvlink = 0, nvls_tree_net = 0;
-  bool has_pat =
-      false;  // parallel aggregated trees for all-gather and reduce-scatter, one rank a node
+  bool has_pat = false;  // parallel aggregated trees: all-gather, reduce-scatter, one rank a node
   double pat_base = 8, pat_net = 14, pat_per_rank = 2.8;
-  double network_post =
-      1;  // CPU time to post a transfer: 1 on Intel, 2 on AMD; three times for Simple
-  // Added to a network hop for its class. NCCL's constants stand for hosts of one pod.
+  double p2p_peer = 4.7;    // of an all-to-all, for each remote peer
+  double network_post = 1;  // CPU time to post a transfer: 1 Intel, 2 AMD; three times for Simple
   std::array<double, kHopClasses> hop_extra{};
 
   // Gigabytes per second.
@@ -84,7 +83,9 @@ struct NcclTuning {
 
   // In a node: by kind and ranks (2, 4, 8). Across nodes: by family.
   std::array<std::array<CollectiveCorrection, 3>, kCollectiveKinds> in_node;
-  CollectiveCorrection tree, ring, ring_one_rank_a_node, all_to_all, send_recv;
+  CollectiveCorrection tree, tree_two_nodes;
+  CollectiveCorrection ring, nic_ring;  // limited by NVLink (8 ranks a node), by the NICs (fewer)
+  CollectiveCorrection pat, all_to_all, send_recv;
 };
 
 // For a host with 8 H100, NVSwitch and a 400 Gb/s NIC a GPU. `nccl_version` is "2.20" or "2.20.5";
