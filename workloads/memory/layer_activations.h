@@ -1,0 +1,62 @@
+// What one token keeps of one layer for the backward pass, tensor by tensor.
+//
+// Counted for a pre-norm layer with grouped-query attention in a fused (flash) kernel, bf16. h
+// hidden, q = heads * head size, k = KV heads * head size, f feed-forward width. Nothing is
+// quadratic in the sequence: a fused kernel recomputes the scores, so the 5 a s / h term of
+// Korthikanti et al. 2022 does not exist and recomputing "core attention" frees the log-sum-exp
+// only (2 % in Megatron-LM issue 1225, where users expected 70 %).
+//
+//   tensor                         bytes a token   divided by TP     why it is kept
+//   residual stream into norm 1    2 h             with SP           norm backward
+//   norm 1 output                  2 h             with SP           weight gradient of QKV
+//   Q after rotation               2 q             yes               attention backward
+//   K, V                           4 k             yes               attention backward
+//   attention output               2 q             yes               attention backward, weight
+//   gradient of projection log-sum-exp                    4 a             yes attention backward (a
+//   heads, fp32) residual stream into norm 2    2 h             with SP           norm backward
+//   norm 2 output                  2 h             with SP           weight gradient of gate and up
+//   gate, up                       4 f  (2 f)      yes               backward of the activation
+//   function product                        2 f             yes               weight gradient of
+//   down total                          8 h + 4 q + 4 k + 4 a + 6 f       (4 f where the MLP is not
+//   gated)
+//
+// "with SP": sequence parallelism splits it over TP, without it every rank has it whole. A stack
+// says what it keeps of this as `activation_hidden_bytes` (10: the four h tensors and the attention
+// output) and `activation_ffn_bytes` (6); Q, K, V and the log-sum-exp are always kept. One that
+// frees the norm outputs and the product, which cost no GEMM to compute again, has 6 and 4. What is
+// freed is back during the pass of its layer, one layer at a time.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim/models/software_stack.h"
+#include "workloads/model_architecture.h"
+#include "workloads/parallel_plan.h"
+
+namespace herdsim {
+
+struct ActivationTensor {
+  std::string_view name;
+  double bytes = 0;  // a token, before tensor parallelism
+  bool whole_without_sequence_parallel = false;
+};
+
+// The table above for one model, all rows. A mixture of experts has gate, up and product once an
+// expert a token visits, and the copy of the token that was sent there.
+std::vector<ActivationTensor> activation_tensors(const ModelArchitecture& model);
+
+// Bytes a token of one micro-batch costs one rank of a tensor-parallel group, for one layer.
+struct LayerActivations {
+  double kept = 0;     // from the forward pass to the end of the backward pass
+  double forward = 0;  // beside, during the forward pass of the layer
+  double backward =
+      0;  // beside, during its backward pass: what was freed, gradients, gathered inputs
+};
+
+// Requires: a plan whose degrees divide the model. Selective recompute is that of core attention.
+LayerActivations layer_activations(const ModelArchitecture& model, const ParallelPlan& plan,
+                                   const Training& training, const SoftwareStack& software);
+
+}  // namespace herdsim

@@ -1,0 +1,225 @@
+#include "workloads/memory/memory_footprint.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/base/check.h"
+
+namespace herdsim {
+namespace {
+
+// Units of parameters gathered, or of gradients waiting for their reduction, at one time: one in
+// use and one under way.
+constexpr double kUnitsInFlight = 2;
+constexpr double kOptimizerBytes = 12;
+
+Bytes whole_bytes(double count) { return Bytes(std::llround(count)); }
+
+double as_double(int64_t n) { return static_cast<double>(n); }
+
+StageParameters layer_parameters(const ModelArchitecture& model, const ParallelPlan& plan) {
+  StageParameters p;
+  const int64_t routed = model.is_moe() ? model.experts * model.expert_parameters() : 0;
+  p.experts = as_double(routed) / as_double(plan.tp * plan.ep);
+  p.matrices = as_double(model.layer_matrix_parameters() - routed) / as_double(plan.tp);
+  p.norms = as_double(model.norm_parameters_per_layer());
+  return p;
+}
+
+// Ranks that share what they would otherwise replicate.
+struct Shards {
+  double dense = 1, experts = 1;
+};
+
+Shards shards_of(const ParallelPlan& plan) {
+  const int64_t replicas = plan.dp * plan.cp;
+  return {as_double(replicas), as_double(std::max<int64_t>(1, replicas / plan.ep))};
+}
+
+double sharded(const StageParameters& p, const Shards& s) {
+  return (p.matrices + p.norms) / s.dense + p.experts / s.experts;
+}
+
+bool shards_gradients(Sharding shard) {
+  return shard == Sharding::kZero2 || shard == Sharding::kZero3 || shard == Sharding::kFsdpKeep;
+}
+
+double weight_bytes(const StageParameters& p, DataType precision) {
+  switch (precision) {
+    case DataType::kBf16:
+    case DataType::kFp16:
+      return 2 * p.total();
+    case DataType::kFp32:
+      return 4 * p.total();
+    case DataType::kFp8:
+      return 4 * (p.matrices + p.experts) + 2 * p.norms;
+  }
+  return 0;
+}
+
+// What is there for the whole step.
+struct State {
+  double weights = 0, gradients = 0, optimizer = 0, communication = 0;
+};
+
+int64_t communicators(const ParallelPlan& plan) {
+  int64_t count = plan.ranks() > 1 ? 1 : 0;
+  for (const int64_t degree : {plan.tp, plan.cp, plan.pp, plan.dp, plan.ep}) {
+    if (degree > 1) ++count;
+  }
+  return count;
+}
+
+State state_of(const MemoryQuestion& q, const StageLayout& layout) {
+  const StageParameters p = stage_parameters(q.model, q.plan, layout);
+  const StageParameters layer = layer_parameters(q.model, q.plan);
+  const Shards shards = shards_of(q.plan);
+  const double in_shards = sharded(p, shards);
+  const bool gathers = q.plan.shard == Sharding::kZero3;
+  const double gradient = as_double(bytes_per_element(q.software.gradient_accumulation_type));
+  const double reduced = as_double(bytes_per_element(q.software.gradient_reduce_type));
+
+  State state;
+  if (!gathers) state.weights = weight_bytes(p, q.training.precision);
+  state.gradients = gradient * (shards_gradients(q.plan.shard) ? in_shards : p.total());
+  state.gradients += q.assumptions.extra_state_bytes * p.total();
+  state.optimizer = kOptimizerBytes * (q.plan.shard == Sharding::kNone ? p.total() : in_shards);
+
+  state.communication = as_double(communicators(q.plan) * q.assumptions.communicator.count());
+  if (q.plan.pp > 1) {
+    // An activation and a gradient, each on its way in and on its way out.
+    const bool split = q.plan.sequence_parallel && q.plan.tp > 1;
+    state.communication +=
+        4 * 2 * as_double(q.tokens() * q.model.hidden) / (split ? as_double(q.plan.tp) : 1.0);
+  }
+  if (gathers || shards_gradients(q.plan.shard)) {
+    const double layers = std::min(kUnitsInFlight, as_double(layout.total_layers()));
+    const double outside = p.total() - layer.total() * as_double(layout.total_layers());
+    const double units = layers * layer.total() + outside;
+    const double gathered = as_double(bytes_per_element(q.software.parameter_gather_type));
+    state.communication += units * ((gathers ? gathered : 0) + reduced);
+  }
+  return state;
+}
+
+// What passes of one local chunk hold. Whole bytes: what a backward pass frees is exactly what its
+// forward pass added.
+struct ChunkMemory {
+  Bytes kept, kept_logits;
+  Bytes forward, forward_logits;  // transients
+  Bytes backward, backward_logits;
+};
+
+ChunkMemory chunk_memory(const MemoryQuestion& q, const StageLayout& layout, size_t chunk) {
+  const LayerActivations layer = layer_activations(q.model, q.plan, q.training, q.software);
+  const double tokens = as_double(q.tokens());
+  const double layers = as_double(layout.layers[chunk]);
+  ChunkMemory m;
+  m.kept = whole_bytes(tokens * layers * layer.kept);
+  if (layers > 0) {
+    m.forward = whole_bytes(tokens * layer.forward);
+    m.backward = whole_bytes(tokens * layer.backward);
+  }
+  if (layout.head_chunk == static_cast<int64_t>(chunk)) {
+    const auto tp = as_double(q.plan.tp);
+    const bool split = q.plan.sequence_parallel || q.plan.tp == 1;
+    const double logits = tokens * as_double(q.model.vocab) / tp;
+    const double last_norm = tokens * 4 * as_double(q.model.hidden) / (split ? tp : 1.0);
+    m.kept += whole_bytes(last_norm);
+    m.kept_logits = whole_bytes(4 * logits);
+    const bool fused = q.software.logit_stream == StreamClass::kFused;
+    m.forward_logits = whole_bytes((fused ? 2 : 6) * logits);
+    m.backward_logits = whole_bytes(2 * logits);
+  }
+  return m;
+}
+
+// The step of one stage, pass by pass.
+class Walk {
+ public:
+  explicit Walk(std::vector<ChunkMemory> chunks) : chunks_(std::move(chunks)) {}
+
+  struct Peak {
+    Pass pass;
+    Bytes activations, logits;
+  };
+
+  void run(const Pass& pass) {
+    const ChunkMemory& chunk = chunks_[static_cast<size_t>(pass.chunk)];
+    const bool forward = pass.kind == PassKind::kForward;
+    if (forward) {
+      kept_ += chunk.kept;
+      kept_logits_ += chunk.kept_logits;
+    }
+    const Bytes activations = kept_ + (forward ? chunk.forward : chunk.backward);
+    const Bytes logits = kept_logits_ + (forward ? chunk.forward_logits : chunk.backward_logits);
+    if (activations + logits > peak_.activations + peak_.logits) {
+      peak_ = {pass, activations, logits};
+    }
+    if (pass.kind == PassKind::kBackward || pass.kind == PassKind::kBackwardWeight) {
+      kept_ -= chunk.kept;
+      kept_logits_ -= chunk.kept_logits;
+    }
+  }
+  const Peak& peak() const { return peak_; }
+
+ private:
+  std::vector<ChunkMemory> chunks_;
+  Bytes kept_, kept_logits_;
+  Peak peak_;
+};
+
+}  // namespace
+
+StageParameters stage_parameters(const ModelArchitecture& model, const ParallelPlan& plan,
+                                 const StageLayout& layout) {
+  const StageParameters layer = layer_parameters(model, plan);
+  const auto layers = as_double(layout.total_layers());
+  StageParameters p{layers * layer.matrices, layers * layer.norms, layers * layer.experts};
+  const double vocabulary = as_double(model.embedding_parameters()) / as_double(plan.tp);
+  if (layout.embedding_chunk) p.matrices += vocabulary;
+  if (layout.head_chunk) {
+    p.norms += as_double(model.hidden);
+    if (!(model.tied_embeddings && layout.embedding_chunk)) p.matrices += vocabulary;
+  }
+  return p;
+}
+
+StageMemory stage_memory(const MemoryQuestion& q, int64_t stage) {
+  HERDSIM_CHECK(static_cast<int64_t>(q.layouts.size()) == q.shape.stages) << "one layout a stage";
+  const StageLayout& layout = q.layouts[static_cast<size_t>(stage)];
+  std::vector<ChunkMemory> chunks;
+  for (size_t c = 0; c < layout.layers.size(); ++c) chunks.push_back(chunk_memory(q, layout, c));
+  Walk walk(std::move(chunks));
+  for (const Pass& pass : q.schedule.order(q.shape, stage)) walk.run(pass);
+
+  const State state = state_of(q, layout);
+  StageMemory memory;
+  memory.stage = stage;
+  memory.moment = describe(walk.peak().pass, chunks_per_stage(q.schedule, q.shape));
+  memory.weights = whole_bytes(state.weights);
+  memory.gradients = whole_bytes(state.gradients);
+  memory.optimizer = whole_bytes(state.optimizer);
+  memory.activations = walk.peak().activations;
+  memory.logits = walk.peak().logits;
+  memory.communication = whole_bytes(state.communication);
+  // Communicators allocate beside the caching allocator.
+  const Bytes served = memory.weights + memory.gradients + memory.optimizer + memory.activations +
+                       memory.logits + memory.communication -
+                       communicators(q.plan) * q.assumptions.communicator;
+  memory.overhead = q.assumptions.device_context +
+                    whole_bytes(q.assumptions.fragmentation * as_double(served.count()));
+  memory.peak = memory.weights + memory.gradients + memory.optimizer + memory.activations +
+                memory.logits + memory.communication + memory.overhead;
+  return memory;
+}
+
+std::vector<StageMemory> memory_footprint(const MemoryQuestion& question) {
+  std::vector<StageMemory> stages;
+  for (int64_t stage = 0; stage < question.shape.stages; ++stage) {
+    stages.push_back(stage_memory(question, stage));
+  }
+  return stages;
+}
+
+}  // namespace herdsim
