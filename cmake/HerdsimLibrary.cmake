@@ -10,7 +10,8 @@ include_guard(GLOBAL)
 
 add_library(herdsim_warnings INTERFACE)
 target_compile_options(herdsim_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
-                                                  -Wno-missing-field-initializers)
+                                                  -Wno-missing-field-initializers
+                                                  -Wno-restrict) # g++ 12: false positives in std::string::operator+
 add_library(herdsim_options INTERFACE)
 target_compile_features(herdsim_options INTERFACE cxx_std_20)
 # Fused multiply-add would make results depend on the processor.

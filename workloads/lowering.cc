@@ -167,7 +167,7 @@ class StageLowering {
     return model_chunk_at(layout_.schedule, layout_.shape, {stage_, chunk_});
   }
   const std::vector<UnitKind>& units() const {
-    return layout_.chunk_units[static_cast<size_t>(model_chunk())];
+    return layout_.chunk_units[static_cast<size_t>(model_chunk())].units;
   }
 
   OpId add(WorkId work, const std::vector<OpId>& dependencies) {

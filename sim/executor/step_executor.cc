@@ -49,7 +49,7 @@ class StepExecutor {
         map_(map),
         job_(job),
         sms_(sms_per_gpu),
-        network_(engine_, job.capacity.values()),
+        network_(engine_, job.capacity.values(), LinkAccounting::kOn),
         ranks_(job.ranks.size()),
         flights_(job.ranks.size()) {
     plan_transfers(tuning);
@@ -79,7 +79,7 @@ class StepExecutor {
     }
     outcome_.events = engine_.events_run();
     for (size_t l = 0; l < job_.capacity.size(); ++l) {
-      outcome_.link_bytes.push_back(network_.bytes_carried(LinkId(l)));
+      outcome_.link_bytes.push_back(network_.carried(LinkId(l)));
     }
     return std::move(outcome_);
   }

@@ -44,7 +44,7 @@ struct StepOutcome {
   int64_t events = 0;
   // By traced rank class, in the order given: every op it ran.
   std::vector<std::vector<OpSpan>> spans;
-  TypedVector<LinkId, double> link_bytes;  // by link class, carried by one link of it
+  TypedVector<LinkId, Bytes> link_bytes;  // by link class, carried by one link of it
 };
 
 StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const JobMap& map,

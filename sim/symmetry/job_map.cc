@@ -15,8 +15,11 @@ namespace {
 constexpr Bytes kLatencyOnly = kibibytes(64);
 constexpr size_t kLinkKinds = 5;
 
-// How one collective loads the links of one group shape.
-using Load = std::pair<int64_t, int64_t>;  // crossings of a NIC, of an NVLink port
+// Whether two plans load the links of a group alike.
+bool same_load(const CollectivePlan& a, const CollectivePlan& b) {
+  return a.nic_crossings == b.nic_crossings && a.nvlink_crossings == b.nvlink_crossings &&
+         (a.algorithm == Algorithm::kPairwise) == (b.algorithm == Algorithm::kPairwise);
+}
 
 class JobMapper {
  public:
@@ -37,7 +40,7 @@ class JobMapper {
   };
   struct CollectiveLane {
     Communicator communicator;
-    std::vector<Load> loads;  // by shape
+    std::vector<CollectivePlan> plans;  // by shape
     uint32_t lane;
   };
 
@@ -53,9 +56,9 @@ class JobMapper {
   }
 
   static uint32_t index_of(std::vector<GroupShape>& shapes, const GroupShape& shape) {
-    const auto found = std::find(shapes.begin(), shapes.end(), shape);
-    if (found == shapes.end()) shapes.push_back(shape);
-    return static_cast<uint32_t>(found - shapes.begin());
+    const auto at = std::find(shapes.begin(), shapes.end(), shape) - shapes.begin();
+    if (at == static_cast<ptrdiff_t>(shapes.size())) shapes.push_back(shape);
+    return static_cast<uint32_t>(at);
   }
 
   const CommunicatorShapes& shapes_of(Communicator c) {
@@ -76,29 +79,29 @@ class JobMapper {
       const Work& work = graph_.works[WorkId(w)];
       if (work.kind != WorkKind::kCollective) continue;
       const CommunicatorShapes& shapes = shapes_of(work.communicator);
-      std::vector<Load> loads;
+      std::vector<CollectivePlan> plans;
       for (const GroupShape& shape : shapes.shapes) {
-        const CollectivePlan plan =
-            plan_collective(work.collective, work.bytes, shape, machine_.tuning);
-        loads.push_back(work.bytes <= kLatencyOnly
-                            ? Load{0, 0}
-                            : Load{plan.nic_crossings, plan.nvlink_crossings});
+        // A plan that loads nothing stands for a message too small to share.
+        plans.push_back(work.bytes <= kLatencyOnly
+                            ? CollectivePlan{}
+                            : plan_collective(work.collective, work.bytes, shape, machine_.tuning));
       }
       const auto same = std::find_if(lanes.begin(), lanes.end(), [&](const CollectiveLane& lane) {
-        return lane.communicator == work.communicator && lane.loads == loads;
+        return lane.communicator == work.communicator &&
+               std::equal(lane.plans.begin(), lane.plans.end(), plans.begin(), same_load);
       });
       if (same != lanes.end()) {
         map_.lane_of_work[WorkId(w)] = same->lane;
         continue;
       }
-      const uint32_t lane = add_collective_lane(work.communicator, shapes, loads);
+      const uint32_t lane = add_collective_lane(work.communicator, shapes, plans);
       map_.lane_of_work[WorkId(w)] = lane;
-      lanes.push_back({work.communicator, std::move(loads), lane});
+      lanes.push_back({work.communicator, std::move(plans), lane});
     }
   }
 
   uint32_t add_collective_lane(Communicator c, const CommunicatorShapes& shapes,
-                               const std::vector<Load>& loads) {
+                               const std::vector<CollectivePlan>& plans) {
     Lane lane;
     lane.communicator = c;
     lane.instances = graph_.grid.group_count(c);
@@ -106,9 +109,9 @@ class JobMapper {
     lane.shape_of = shapes.shape_of;
     lane.first_crossing.push_back(0);
     for (size_t g = 0; g < lane.instances; ++g) {
-      const Load load = loads[lane.shape_of[g]];
-      if (load != Load{0, 0}) {
-        append_group_path(machine_.fabric, members(c, g), load.first, load.second, lane.crossings);
+      const CollectivePlan& plan = plans[lane.shape_of[g]];
+      if (plan.nic_crossings != 0 || plan.nvlink_crossings != 0) {
+        append_group_path(machine_.fabric, members(c, g), plan, lane.crossings);
       }
       lane.first_crossing.push_back(static_cast<uint32_t>(lane.crossings.size()));
     }

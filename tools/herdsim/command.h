@@ -1,0 +1,54 @@
+// A command of the program is a row: its name, its help, which options it takes, and what it does. The command line parser,
+// `--help` and the tests read the table; a new command is one file and one row.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string_view>
+#include <vector>
+
+#include "tools/herdsim/options.h"
+
+namespace herdsim {
+
+// Options beyond --set, --format, --quiet and --help, which every command takes.
+enum OptionFlag : uint32_t {
+  kSeed = 1 << 0,
+  kDb = 1 << 1,
+  kTrace = 1 << 2,
+  kFold = 1 << 3,
+  kThreads = 1 << 4,
+  kRequire = 1 << 5,
+  kEffective = 1 << 6,
+  kHorizon = 1 << 7,  // --days, --tokens, --replicas
+  kOutput = 1 << 8,
+  kSuite = 1 << 9,
+};
+
+constexpr int kExitDone = 0;
+constexpr int kExitOutOfBounds = 1;
+constexpr int kExitBadInput = 2;
+constexpr int kExitInternal = 70;
+
+struct Streams {
+  std::ostream& out;  // the answer
+  std::ostream& err;  // progress, warnings, errors
+};
+
+struct Command {
+  std::string_view name;
+  std::string_view help;
+  std::string_view operands;  // as usage prints them: "SCENARIO", "A [B]"
+  size_t least_operands = 0, most_operands = 0;
+  uint32_t options = 0;
+  // Returns an exit status. Throws: SpecError for wrong input.
+  int (*run)(const Options&, Streams) = nullptr;
+};
+
+// In the order of `herdsim --help`.
+const std::vector<Command>& commands();
+
+// Parses, runs and reports errors: all of main() but the process. Never throws.
+int run_command_line(int argc, const char* const* argv, Streams streams);
+
+}  // namespace herdsim

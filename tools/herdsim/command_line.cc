@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+
+#include "sim/base/error.h"
+#include "tools/herdsim/command.h"
+#include "tools/herdsim/version.h"
+
+namespace herdsim {
+namespace {
+
+const std::map<std::string, OutputFormat> kFormats = {
+    {"table", OutputFormat::kTable}, {"json", OutputFormat::kJson}, {"csv", OutputFormat::kCsv}};
+
+void declare_options(CLI::App& app, const Command& command, Options& options) {
+  if (command.most_operands > 0) {
+    app.add_option("operands", options.names, std::string(command.operands))
+        ->expected(static_cast<int>(command.least_operands),
+                   static_cast<int>(command.most_operands))
+        ->required(command.least_operands > 0)
+        ->type_name(std::string(command.operands));
+  }
+  app.add_option("--set", options.sets, "Override a field of the scenario; may be repeated")
+      ->type_name("FIELD.PATH=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--format", options.format, "How to print the answer: table, json or csv")
+      ->transform(CLI::Transformer(kFormats, CLI::ignore_case))
+      ->check(CLI::IsMember({OutputFormat::kTable, OutputFormat::kJson, OutputFormat::kCsv}))
+      ->type_name("FORMAT");
+  app.add_flag("--quiet", options.quiet, "No progress and no warnings");
+  const auto takes = [&](OptionFlag flag) { return (command.options & flag) != 0; };
+  if (takes(kSeed)) app.add_option("--seed", options.seed, "Seed of everything random")->type_name("N");
+  if (takes(kDb)) {
+    app.add_option("--db", options.db, "Add the result to this SQLite database")->type_name("FILE");
+  }
+  if (takes(kTrace)) {
+    app.add_option("--trace", options.trace, "Write a Perfetto trace")->type_name("FILE.pftrace");
+    app.add_option("--trace-ranks", options.trace_ranks,
+                   "Ranks to trace: all, or numbers and ranges such as 0-127,4096; "
+                   "default: one rank of every stage")
+        ->type_name("RANKS");
+  }
+  if (takes(kFold)) {
+    app.add_flag("--no-fold", options.no_fold, "Simulate every rank; the answer is the same");
+    app.add_flag("--ignore-memory", options.ignore_memory,
+                 "Predict a speed even if the model's state alone does not fit");
+  }
+  if (takes(kThreads)) {
+    app.add_option("--threads", options.threads, "Worker threads; 0: one a core")
+        ->check(CLI::Range(0, 4096))
+        ->type_name("N");
+  }
+  if (takes(kRequire)) {
+    app.add_option("--require", options.require,
+                   "Exit with 1 unless this holds, such as 'mfu>=0.4'; may be repeated")
+        ->type_name("FIGURE>=VALUE")
+        ->allow_extra_args(false);
+  }
+  if (takes(kEffective)) {
+    app.add_flag("--effective", options.effective,
+                 "With every default filled in, and where each value comes from");
+  }
+  if (takes(kHorizon)) {
+    app.add_option("--days", options.days, "Days to simulate")->type_name("D");
+    app.add_option("--tokens", options.tokens, "Tokens to train on, instead of days")->type_name("T");
+    app.add_option("--replicas", options.replicas, "Independent repetitions")->type_name("R");
+  }
+  if (takes(kOutput)) app.add_option("-o,--output", options.output, "Where to write")->type_name("FILE");
+  if (takes(kSuite)) app.add_option("--suite", options.suite, "Which checks to run")->type_name("NAME");
+}
+
+const Command* find_command(std::string_view name) {
+  for (const Command& command : commands()) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const Command& command : commands()) names.emplace_back(command.name);
+  return names;
+}
+
+std::string usage() {
+  std::string text = "usage: herdsim COMMAND [OPTIONS]\n\nA simulator of large GPU training clusters: the MFU of a "
+                     "step, and the\neffective training time over weeks, from one model.\n\n";
+  for (const Command& command : commands()) {
+    text += fmt::format("  {:<10} {}\n", command.name, command.help);
+  }
+  text += "\n'herdsim COMMAND --help' prints the options of a command.\n";
+  return text;
+}
+
+int parse_and_run(int argc, const char* const* argv, Streams streams) {
+  const std::string_view first = argc > 1 ? argv[1] : "--help";
+  if (first == "--help" || first == "-h") {
+    fmt::print(streams.out, "{}", usage());
+    return kExitDone;
+  }
+  if (first == "--version") {
+    fmt::print(streams.out, "herdsim {}\n", kVersion);
+    return kExitDone;
+  }
+  const Command* command = find_command(first);
+  if (command == nullptr) {
+    throw SpecError({Fault{.problem = fmt::format("there is no command '{}'", first.substr(0, 80)),
+                           .allowed = fmt::format("{}", fmt::join(command_names(), ", ")),
+                           .nearest = nearest_name(first, command_names())}});
+  }
+  Options options;
+  CLI::App app{std::string(command->help)};
+  app.name(fmt::format("herdsim {}", command->name));
+  declare_options(app, *command, options);
+  try {
+    app.parse(argc - 1, argv + 1);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print(streams.out, "{}", app.help());
+    return kExitDone;
+  } catch (const CLI::ParseError& error) {
+    throw SpecError({Fault{.problem = fmt::format("{} (see 'herdsim {} --help')", error.what(),
+                                                  command->name)}});
+  }
+  return command->run(options, streams);
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv, Streams streams) {
+  try {
+    const int status = parse_and_run(argc, argv, streams);
+    streams.out.flush();
+    if (!streams.out) {
+      fmt::print(streams.err, "herdsim: cannot write the answer\n");
+      return kExitBadInput;
+    }
+    return status;
+  } catch (const SpecError& error) {
+    fmt::print(streams.err, "{}\n", error.what());
+    return kExitBadInput;
+  } catch (const std::bad_alloc&) {
+    fmt::print(streams.err, "herdsim: out of memory\n");
+    return kExitInternal;
+  } catch (const std::exception& error) {
+    fmt::print(streams.err, "herdsim: internal error: {}\n", error.what());
+    return kExitInternal;
+  }
+}
+
+}  // namespace herdsim

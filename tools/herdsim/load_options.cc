@@ -1,0 +1,114 @@
+#include "tools/herdsim/load_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "sim/base/error.h"
+#include "tools/scenario/load_scenario.h"
+#include "tools/simulation/step_trace.h"
+
+namespace herdsim {
+namespace {
+
+template <class Number>
+std::optional<Number> number_of(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+[[noreturn]] void reject(std::string field, std::string problem, std::string allowed,
+                         std::string nearest = "") {
+  throw SpecError({Fault{.field = std::move(field),
+                         .problem = std::move(problem),
+                         .allowed = std::move(allowed),
+                         .nearest = std::move(nearest)}});
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+}  // namespace
+
+Scenario scenario_of(const Options& options, const std::string& name) {
+  std::vector<std::string> sets = options.sets;
+  if (options.seed) sets.push_back(fmt::format("seed={}", *options.seed));
+  return load_scenario(name, sets);
+}
+
+std::vector<RankId> ranks_of(const std::string& text, const Scenario& scenario) {
+  if (text.empty()) return sampled_ranks(scenario);
+  std::vector<RankId> ranks;
+  const auto add = [&](int64_t first, int64_t last) {
+    for (int64_t r = first; r <= last; ++r) ranks.emplace_back(static_cast<size_t>(r));
+  };
+  if (text == "all") {
+    add(0, scenario.gpus - 1);
+    return ranks;
+  }
+  for (const std::string_view part : split(text, ',')) {
+    const size_t dash = part.find('-');
+    const auto first = number_of<int64_t>(part.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first
+                                                     : number_of<int64_t>(part.substr(dash + 1));
+    if (!first || !last || *first < 0 || *last < *first || *last >= scenario.gpus) {
+      reject("--trace-ranks", fmt::format("\"{}\" is not a rank or a range of ranks", part),
+             fmt::format("all, or numbers and ranges from 0 to {}, such as 0-127,4096",
+                         scenario.gpus - 1));
+    }
+    add(*first, *last);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+void print_warnings(const std::vector<std::string>& warnings, const Options& options,
+                    Streams streams) {
+  if (options.quiet) return;
+  for (const std::string& warning : warnings) fmt::print(streams.err, "warning: {}\n", warning);
+}
+
+int check_requirements(const std::vector<std::string>& conditions,
+                       const std::vector<Figure>& figures, Streams streams) {
+  int status = kExitDone;
+  for (const std::string& condition : conditions) {
+    const size_t at = condition.find_first_of("<>");
+    const bool formed = at != std::string::npos && at > 0 && condition.size() > at + 2 &&
+                        condition[at + 1] == '=';
+    const auto bound = formed ? number_of<double>(std::string_view(condition).substr(at + 2))
+                              : std::nullopt;
+    if (!bound) {
+      reject("--require", fmt::format("\"{}\" is not a condition", condition),
+             "FIGURE>=VALUE or FIGURE<=VALUE");
+    }
+    const std::string name = condition.substr(0, at);
+    const auto figure = std::find_if(figures.begin(), figures.end(),
+                                     [&](const Figure& f) { return f.name == name; });
+    if (figure == figures.end()) {
+      std::vector<std::string> names;
+      for (const Figure& f : figures) names.push_back(f.name);
+      reject("--require", fmt::format("there is no figure \"{}\"", name),
+             fmt::format("{}", fmt::join(names, ", ")), nearest_name(name, names));
+    }
+    const bool holds = condition[at] == '>' ? figure->value >= *bound : figure->value <= *bound;
+    if (holds) continue;
+    fmt::print(streams.err, "not met: {} ({} is {:.6g})\n", condition, name, figure->value);
+    status = kExitOutOfBounds;
+  }
+  return status;
+}
+
+}  // namespace herdsim

@@ -1,0 +1,159 @@
+#include "tools/simulation/simulate_step.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "sim/base/error.h"
+#include "sim/collectives/nccl_tuning.h"
+#include "sim/executor/step_executor.h"
+#include "sim/symmetry/folded_job.h"
+#include "tools/simulation/step_trace.h"
+#include "topologies/link_capacity.h"
+#include "workloads/lowering.h"
+#include "workloads/memory/memory_footprint.h"
+
+namespace herdsim {
+namespace {
+
+TypedVector<RankId, double> compute_factors(const Scenario& scenario) {
+  TypedVector<RankId, double> factors(static_cast<size_t>(scenario.gpus), 1.0);
+  for (const Degradation& part : scenario.cluster.degraded) {
+    factors[RankId(static_cast<size_t>(part.gpu))] *= part.compute_factor;
+  }
+  return factors;
+}
+
+void throw_deadlock(const Scenario& scenario, const std::vector<BlockedOp>& blocked) {
+  Faults faults;
+  for (const BlockedOp& op : blocked) {
+    faults.add({.file = scenario.name,
+                .field = "training.schedule",
+                .problem = "deadlock: rank " + std::to_string(op.rank.index()) + " cannot start " +
+                           op.op + " of micro-batch " + std::to_string(op.micro_batch) +
+                           ", chunk " + std::to_string(op.chunk) + ": it waits for " +
+                           op.waits_for});
+  }
+  faults.throw_if_any();
+}
+
+// Sums classes up to ranks, and to a mean rank of each stage.
+void fill_account(const FoldedJob& job, const StepOutcome& outcome, int64_t stages,
+                  StepResult& result) {
+  std::vector<std::array<int64_t, kTimeTerms>> sums(static_cast<size_t>(stages));
+  std::vector<int64_t> members(static_cast<size_t>(stages), 0);
+  for (size_t c = 0; c < job.ranks.size(); ++c) {
+    const FoldedRank& rank = job.ranks[RankClassId(c)];
+    const size_t stage = rank.program.index();
+    members[stage] += rank.members;
+    for (size_t t = 0; t < kTimeTerms; ++t) {
+      const int64_t time = outcome.account[RankClassId(c)][t] * rank.members;
+      result.account_rank_nanoseconds[t] += time;
+      sums[stage][t] += time;
+    }
+  }
+  for (size_t stage = 0; stage < sums.size(); ++stage) {
+    TimeAccount mean;
+    for (size_t t = 0; t < kTimeTerms; ++t) mean[t] = nanoseconds(sums[stage][t] / members[stage]);
+    result.stage_account.push_back(mean);
+  }
+}
+
+std::vector<TransferLine> transfer_lines(const OpGraph& graph, const JobMap& map,
+                                         const NcclTuning& tuning) {
+  std::vector<TransferLine> lines;
+  for (size_t w = 0; w < graph.works.size(); ++w) {
+    const Work& work = graph.works[WorkId(w)];
+    if (work.kind == WorkKind::kCollective) {
+      const GroupShape& shape = map.lanes[map.lane_of_work[WorkId(w)]].shapes.front();
+      if (shape.ranks == 1) continue;
+      lines.push_back({WorkId(w), shape,
+                       plan_collective(work.collective, work.bytes, shape, tuning)});
+    } else if (work.kind == WorkKind::kSend && !map.message_lane.empty()) {
+      const GroupShape& shape = map.lanes[map.message_lane.front()].shapes.back();
+      lines.push_back({WorkId(w), shape,
+                       plan_collective(CollectiveKind::kSendRecv, work.bytes, shape, tuning)});
+    }
+  }
+  return lines;
+}
+
+// A plan outside what was measured, once a collective; transfers of nothing are no news.
+void warn_of_transfers(const OpGraph& graph, const std::vector<TransferLine>& lines,
+                       std::vector<std::string>& warnings) {
+  std::vector<std::string> seen;
+  for (const TransferLine& line : lines) {
+    const Work& work = graph.works[line.work];
+    if (!line.plan.extrapolated || work.bytes < kibibytes(64)) continue;
+    const std::string text = std::string(collective_kind_name(work.collective)) + " of " +
+                             std::to_string(line.group.ranks) + " ranks on " +
+                             std::to_string(line.group.nodes) +
+                             " hosts is outside the measured sizes and groups";
+    if (std::find(seen.begin(), seen.end(), text) == seen.end()) seen.push_back(text);
+  }
+  warnings.insert(warnings.end(), seen.begin(), seen.end());
+}
+
+}  // namespace
+
+StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  const WorkloadSpec workload{scenario.model, scenario.plan, scenario.training, scenario.software};
+  const ScheduleRow& schedule = *find_schedule(scenario.training.schedule);
+  const std::vector<StageLayout> layouts = layout_stages(scenario.model, scenario.plan, schedule);
+
+  StepSimulation out;
+  out.graph = lower_step(workload, schedule, layouts);
+  out.costs = cost_graph(out.graph, scenario.profile, scenario.software);
+
+  const Fabric fabric = find_topology(scenario.cluster.topology)->build(scenario.cluster);
+  const auto placement = place_ranks(scenario.cluster, scenario.gpus, scenario.seed);
+  const auto capacity = link_capacities(fabric, scenario.cluster, placement);
+  const auto factors = compute_factors(scenario);
+  const NcclTuning tuning = h100_tuning(scenario.cluster.nccl_version);
+  const Machine machine{fabric, placement, capacity, factors, tuning, scenario.profile.sms};
+  const JobMap map = map_job(out.graph, machine);
+  const JobClasses classes =
+      options.fold ? classify(out.graph, machine, map) : no_classes(out.graph, map);
+  const FoldedJob job = fold(out.graph, machine, map, classes);
+
+  std::vector<RankClassId> traced;
+  for (const RankId rank : options.traced_ranks) {
+    const RankClassId c(job.class_of_rank[rank.index()]);
+    if (std::find(traced.begin(), traced.end(), c) == traced.end()) traced.push_back(c);
+  }
+  const StepOutcome outcome = execute_step(out.graph, out.costs, map, job, tuning,
+                                           scenario.profile.sms, traced);
+  throw_deadlock(scenario, outcome.deadlock);
+
+  StepResult& result = out.result;
+  result.scenario = scenario.name;
+  result.gpus = scenario.gpus;
+  result.step_time = outcome.makespan;
+  result.tokens_per_step = scenario.training.tokens();
+  const ModelFlops flops = model_flops(scenario.model, scenario.training);
+  result.model_flops_causal = flops.causal;
+  result.model_flops_full = flops.full;
+  result.peak = scenario.profile.peak_of(scenario.training.precision);
+  result.dtype = scenario.training.precision == DataType::kFp8 ? "fp8" : "bf16";
+  fill_account(job, outcome, scenario.plan.pp, result);
+  const ScheduleShape shape = schedule_shape(scenario.plan, scenario.training);
+  result.memory = memory_footprint({scenario.model, scenario.plan, scenario.training,
+                                    scenario.software, schedule, shape, layouts});
+  result.memory_capacity = scenario.profile.hbm;
+  result.simulated_ranks = static_cast<int64_t>(job.ranks.size());
+  result.events = outcome.events;
+  out.transfers = transfer_lines(out.graph, map, tuning);
+  result.warnings = scenario.warnings;
+  result.warnings.insert(result.warnings.end(), out.costs.warnings.begin(),
+                         out.costs.warnings.end());
+  warn_of_transfers(out.graph, out.transfers, result.warnings);
+  if (!options.traced_ranks.empty()) {
+    out.trace = make_step_trace(scenario, out.graph, out.costs, map, job, fabric, placement,
+                                options.traced_ranks, traced, outcome);
+  }
+  result.wall_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return out;
+}
+
+}  // namespace herdsim

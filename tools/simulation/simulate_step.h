@@ -1,0 +1,38 @@
+// From a scenario to the answer of one step: builds the fabric, lowers the work, costs it, folds, executes, and sums up.
+#pragma once
+
+#include <vector>
+
+#include "sim/costing/cost_pass.h"
+#include "sim/metrics/step_result.h"
+#include "sim/observe/span.h"
+#include "sim/opgraph/op_graph.h"
+#include "tools/scenario/scenario.h"
+
+namespace herdsim {
+
+struct StepOptions {
+  bool fold = true;                  // false: simulate every rank
+  std::vector<RankId> traced_ranks;  // whose spans to keep; none by default
+};
+
+// One transfer as planned for the most common group of its communicator.
+struct TransferLine {
+  WorkId work;
+  GroupShape group;
+  CollectivePlan plan;
+};
+
+struct StepSimulation {
+  StepResult result;
+  StepTrace trace;  // of traced_ranks
+  // What `explain` prints: the work, what it costs, and how transfers run.
+  OpGraph graph;
+  CostedGraph costs;
+  std::vector<TransferLine> transfers;
+};
+
+// Throws: SpecError where the schedule deadlocks, naming ranks and ops.
+StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options);
+
+}  // namespace herdsim
