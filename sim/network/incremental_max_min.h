@@ -31,6 +31,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -65,7 +66,7 @@ class IncrementalMaxMin {
     return Bandwidth::from_bytes_per_second(links_[link.index()].capacity);
   }
   std::span<const PathPool::Step> path(FlowId flow) const {
-    return paths_.steps(flows_[flow.index()].path);
+    return paths_.steps(orders_[flow.index()].path);
   }
   // Calls visit(FlowId, count) for every flow that crosses the link.
   template <class Visit>
@@ -84,62 +85,74 @@ class IncrementalMaxMin {
   };
   struct Link {
     int64_t capacity = 0;
-    Int128 most = 0;    // the load if all its flows were at their ceilings
-    Share level{0, 0};  // where it saturated; parts = 0 if it does not
-    Share left{0, 0};   // under repair: what remains, over the crossings not known to have stopped
+    // Under repair: what remains, over the crossings not known to have stopped.
+    int64_t left = 0;
+    int64_t growing = 0;
+    Share level;            // where it is saturated
     uint32_t repair = 0;    // the solve that last had it under repair ...
     bool finished = false;  // ... and whether that is over
+    bool is_saturated = false;
+    bool is_loose = true;
     std::vector<Member> members;
-
-    bool is_loose() const { return most <= capacity; }
-    bool is_saturated() const { return level.parts != 0; }
   };
-  struct Flow {
+  // What the flows of a link could ask of it.
+  struct Demand {
+    Int128 most = 0;  // bytes per second, with every flow at its ceiling
+    int64_t crossings = 0;
+  };
+  // What a repair looks at, in one cache line.
+  struct alignas(64) Flow {
     Share level;
-    Share ceiling;     // its cap, or what the narrowest of its links could give it alone
-    int64_t rate = 0;  // floor of the level
-    int64_t cap = 0;
+    int64_t rate = 0;      // floor of the level
     uint32_t grows = 0;    // the solve in which it last was free to grow
     uint32_t stopped = 0;  // the solve in which it last stopped
+    Share ceiling;         // its cap, or what the narrowest of its links could give it alone
+  };
+  struct Order {
+    Bandwidth cap;
     PathPool::Path path;
     bool is_new = false;     // not yet reported by solve()
     bool must_grow = false;  // has no level yet, or its ceiling moved
   };
-  // In the order in which events of one level are handled. Saturation first: all links of a tie are
-  // found before any flow stops, as max_min.h demands.
-  enum class EventKind : uint8_t { kLinkFills, kFlowReachesCeiling, kLinkLostItsLevel };
+  // In the order in which events of one level are handled: all links of a tie are found before
+  // anything else happens, as max_min.h demands.
+  enum class EventKind : uint8_t { kLinkFills, kLinkLostItsLevel };
   struct Event {
     Share level;
-    uint32_t index;  // of the link or flow
+    uint32_t link;
     EventKind kind;
     friend bool operator<(const Event& a, const Event& b) {  // a heap's front is the least
-      const auto order = a.level <=> b.level;
-      return order != 0 ? order > 0 : a.kind > b.kind;
+      return a.level > b.level || (a.level == b.level && a.kind > b.kind);
     }
   };
 
-  void set_ceiling(Flow& flow);
-  void load_links(const Flow& flow, int sign);
-  bool meets_only_loose_links(const Flow& flow) const;
+  void set_ceiling(uint32_t flow);
+  void load_links(uint32_t flow, int sign);
+  void note_change_at(const Share& level);
+  bool meets_only_loose_links(uint32_t flow) const;
+  Share lower_bound(uint32_t flow) const;
   void start_repair();
-  void put_under_repair(uint32_t link, Share water);
-  void count_left(Link& link, Share water);
-  bool fills_at(uint32_t link, Share level);
-  void fill_links_at(Share level, uint32_t first);
-  void stop(uint32_t flow, Share level, int64_t rate);
-  void grow(uint32_t flow, Share water);
-  void free_flows_stopped_by(uint32_t link, Share level);
-  bool is_stopped_elsewhere(const Flow& flow, Share level) const;
-  void push(Event event);
+  void put_under_repair(uint32_t link, const Share& water);
+  void count_left(Link& link, const Share& water);
+  bool fills_at(uint32_t link, const Share& level);
+  void fill_links_at(const Share& level, uint32_t first);
+  void stop(uint32_t flow, const Share& level, int64_t rate);
+  void grow(uint32_t flow, const Share& water);
+  void free_flows_stopped_by(uint32_t link, const Share& level);
+  bool is_stopped_elsewhere(uint32_t flow, const Share& level) const;
+  void push(const Event& event);
   Event pop();
 
   std::vector<Link> links_;
+  std::vector<Demand> demands_;  // by link
   std::vector<Flow> flows_;
+  std::vector<Order> orders_;  // by flow
   std::vector<uint32_t> free_flows_;
   PathPool paths_;
   std::vector<uint32_t> added_;            // since the last solve; may name removed flows
   std::vector<uint32_t> flows_to_grow_;    // likewise
   std::vector<uint32_t> links_to_repair_;  // may have repetitions
+  std::optional<Share> lowest_change_;     // no flow below it can notice what changed
   std::vector<FlowId> changed_;
   std::vector<Event> events_;
   std::vector<uint32_t> filling_;
