@@ -16,6 +16,10 @@ namespace {
 
 // Beyond this a parameter count or a byte count of the whole job could overflow 64 bits.
 constexpr double kMaxParameters = 1e15;
+constexpr double kMaxElements = 1e17;
+constexpr double kMaxTokens = 1e15;
+// Each takes some hundred bytes in the simulator.
+constexpr double kMaxPasses = 1e8;
 
 std::string divisors_of(int64_t n, int64_t limit) {
   std::vector<int64_t> divisors;
@@ -157,10 +161,37 @@ class RelationCheck {
                       length, p_.tp),
           fmt::format("a multiple of {}", p_.cp * p_.tp));
     }
-    if (sound({"training.global_batch"}) &&
-        static_cast<double>(length) * static_cast<double>(s_.training.global_batch) > 1e15) {
+    step_size();
+  }
+
+  // Amounts that later code multiplies in 64 bits, and a number of passes that memory holds.
+  void step_size() {
+    if (!sound({"training.sequence_length", "training.global_batch", "parallel.micro_batch",
+                "parallel.dp", "parallel.pp", "parallel.virtual_stages", "model"})) {
+      return;
+    }
+    const auto d = [](int64_t n) { return static_cast<double>(n); };
+    const ModelArchitecture& m = s_.model;
+    const double widest = std::max(
+        {d(m.hidden), d(m.ffn), d(m.vocab), d(m.head_dim) * (d(m.heads) + 2 * d(m.kv_heads))});
+    const double tokens = d(p_.micro_batch) * d(s_.training.sequence_length);
+    if (tokens * widest > kMaxElements) {
+      fault("parallel.micro_batch",
+            fmt::format("an activation of {:.1g} elements", tokens * widest),
+            fmt::format("micro_batch * sequence_length * the model's widest layer up to {:.0e}",
+                        kMaxElements));
+    }
+    if (d(s_.training.sequence_length) * d(s_.training.global_batch) > kMaxTokens) {
+      fault("training.global_batch", "too many tokens a step",
+            fmt::format("sequence_length * global_batch up to {:.0e}", kMaxTokens));
+    }
+    const double passes = d(s_.training.global_batch) / (d(p_.dp) * d(p_.micro_batch)) * d(p_.pp) *
+                          d(p_.virtual_stages);
+    if (passes > kMaxPasses) {
       fault("training.global_batch",
-            "sequence_length * global_batch is more than 1e15 tokens a step");
+            fmt::format("{:.1g} passes of a micro-batch through a model chunk a step", passes),
+            fmt::format("global_batch / (dp * micro_batch) * pp * virtual_stages up to {:.0e}",
+                        kMaxPasses));
     }
   }
 

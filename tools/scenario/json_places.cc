@@ -1,6 +1,8 @@
 #include "tools/scenario/json_places.h"
 
+#include <algorithm>
 #include <cctype>
+#include <nlohmann/json.hpp>
 
 namespace herdsim {
 namespace {
@@ -129,5 +131,25 @@ class Scanner {
 }  // namespace
 
 std::vector<JsonPlace> json_places(std::string_view text) { return Scanner(text).run(); }
+
+std::optional<JsonPlace> json_syntax_error(std::string_view text) {
+  try {
+    // Nothing is kept: only the place of an exception is of interest.
+    const auto keep_nothing = [](int, nlohmann::json::parse_event_t, nlohmann::json&) {
+      return false;
+    };
+    const nlohmann::json nothing = nlohmann::json::parse(text, keep_nothing);
+  } catch (const nlohmann::json::parse_error& error) {
+    const size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
+    const std::string_view before = text.substr(0, at);
+    const size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+    return JsonPlace{.path = "",
+                     .line = static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1,
+                     .column = static_cast<int>(at - line_start) + 1};
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;  // JSON, with a number beyond a double
+  }
+  return std::nullopt;
+}
 
 }  // namespace herdsim

@@ -1,6 +1,7 @@
 // Line and column of every key of a JSON text, which protobuf's JSON parser does not keep.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,5 +17,8 @@ struct JsonPlace {
 // In the order of the text. Stops quietly at what is not JSON: another parser says what is wrong
 // with it. Complexity: linear, plus the length of the paths.
 std::vector<JsonPlace> json_places(std::string_view text);
+
+// Where a JSON parser stops because the text is not JSON; nullopt if it is.
+std::optional<JsonPlace> json_syntax_error(std::string_view text);
 
 }  // namespace herdsim

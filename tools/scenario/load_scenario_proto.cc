@@ -1,5 +1,7 @@
+#include <fmt/format.h>
 #include <google/protobuf/message.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "tools/scenario/check_relations.h"
@@ -35,8 +37,16 @@ class Derivation {
     if (!p.has_dp()) {
       const double fits =
           m_.has_gpus() && replica > 0 ? static_cast<double>(m_.gpus()) / replica : 1;
-      p.set_dp(fits >= 1 && fits <= kMaxGpus ? static_cast<int64_t>(fits) : 1);
+      const bool whole = fits >= 1 && fits <= kMaxGpus && fits == std::floor(fits);
+      p.set_dp(whole ? static_cast<int64_t>(fits) : 1);
       note("parallel.dp", "gpus / (tp * cp * pp)");
+      if (!whole) {
+        report_.add("parallel.dp",
+                    fmt::format("is left out, and gpus ({}) is not divisible by tp * cp * pp ({} * "
+                                "{} * {} = {:.0f})",
+                                m_.gpus(), p.tp(), p.cp(), p.pp(), replica),
+                    "gpus that are a multiple of it");
+      }
     }
     if (!m_.has_gpus()) {
       const double product = replica * static_cast<double>(p.dp());

@@ -99,7 +99,7 @@ class Setter {
     pb::Message* inner = reflection.MutableRepeatedMessage(message, &field, index);
     if (!last) return descend(inner, i + 1);
     inner->Clear();
-    if (parse_braces(inner)) note(path_);
+    if (parse_braces(inner)) note_fields(*inner, path_);
   }
 
   void assign(pb::Message* message, const pb::FieldDescriptor& field) {
@@ -114,7 +114,7 @@ class Setter {
       pb::Message* inner = reflection.MutableMessage(message, &field);
       inner->Clear();
       report_->origins().erase(path_);
-      if (parse_braces(inner)) note(path_);
+      if (parse_braces(inner)) note_fields(*inner, path_);
       return;
     }
     reflection.ClearField(message, &field);
@@ -167,6 +167,20 @@ class Setter {
     return parse_fragment(text, path_, message, report_);
   }
 
+  // Every field of a part that was set as a whole: its base must not claim them.
+  void note_fields(const pb::Message& part, const std::string& path) {
+    note(path);
+    std::vector<const pb::FieldDescriptor*> fields;
+    part.GetReflection()->ListFields(part, &fields);
+    for (const pb::FieldDescriptor* field : fields) {
+      const std::string inner = path + "." + field->name();
+      if (field->message_type() != nullptr && !field->is_repeated()) {
+        note_fields(part.GetReflection()->GetMessage(part, field), inner);
+      } else {
+        note(inner);
+      }
+    }
+  }
   void note(const std::string& path) {
     report_->origins().set(path, {.file = option(), .comment = "--set"});
   }

@@ -4,7 +4,11 @@
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
 #include <cctype>
+#include <functional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tools/scenario/json_places.h"
@@ -53,16 +57,52 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-// Every field of that name, anywhere in the language, takes the same values or nothing is said.
-std::string allowed_of_name(const pb::Descriptor& message, const std::string& name, int depth = 0) {
-  if (const pb::FieldDescriptor* field = message.FindFieldByName(name))
-    return allowed_values(*field);
-  for (int i = 0; i < message.field_count() && depth < 4; ++i) {
-    if (message.field(i)->message_type() == nullptr) continue;
-    std::string found = allowed_of_name(*message.field(i)->message_type(), name, depth + 1);
-    if (!found.empty()) return found;
+// Every field of the language that `matches`, with its path; elements of lists without an index.
+void find_fields(const pb::Descriptor& message, const std::string& prefix,
+                 const std::function<bool(const pb::FieldDescriptor&)>& matches,
+                 std::vector<std::pair<std::string, const pb::FieldDescriptor*>>* found) {
+  constexpr int kDeepest = 8;
+  if (std::count(prefix.begin(), prefix.end(), '.') > kDeepest) return;
+  for (int i = 0; i < message.field_count(); ++i) {
+    const pb::FieldDescriptor* field = message.field(i);
+    if (matches(*field)) found->emplace_back(prefix + field->name(), field);
+    if (field->message_type() != nullptr) {
+      find_fields(*field->message_type(), prefix + field->name() + ".", matches, found);
+    }
   }
-  return "";
+}
+
+// The field that a parser only knows by its last name: its path if it is the only one of that name,
+// and what it takes.
+std::pair<std::string, std::string> field_of_name(const pb::Descriptor& root,
+                                                  const std::string& name) {
+  std::vector<std::pair<std::string, const pb::FieldDescriptor*>> found;
+  find_fields(
+      root, "", [&](const pb::FieldDescriptor& field) { return field.name() == name; }, &found);
+  if (found.empty()) return {};
+  return {found.size() == 1 ? found.front().first : name, allowed_values(*found.front().second)};
+}
+
+// "parallel." for the message type of field parallel; "" for the root and for a type with several
+// fields.
+std::string prefix_of_type(const pb::Descriptor& root, const pb::Descriptor& type) {
+  std::vector<std::pair<std::string, const pb::FieldDescriptor*>> found;
+  find_fields(
+      root, "", [&](const pb::FieldDescriptor& field) { return field.message_type() == &type; },
+      &found);
+  return found.size() == 1 ? found.front().first + "." : "";
+}
+
+std::string without_period(std::string text) {
+  while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+// What protobuf quotes from the text may be as long as the text.
+std::string shortened(std::string text) {
+  constexpr size_t kLongest = 200;
+  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+  return text;
 }
 
 // Turns what protobuf's text parser says into faults.
@@ -78,38 +118,33 @@ class Collector : public pb::io::ErrorCollector {
 
   void AddError(int line, pb::io::ColumnNumber column, const std::string& message) override {
     Fault fault = at(line, column);
-    fault.problem = message;
-    const std::string before = name_before(text_of(line), static_cast<size_t>(column));
+    fault.problem = shortened(without_period(message));
+    std::string name = name_before(text_of(line), static_cast<size_t>(column));
     if (message.starts_with("Unknown enumeration value")) {
-      const std::string value = quoted_word(message, 0);
-      fault.field = quoted_word(message, 1);
-      fault.problem = "\"" + value + "\" is not one of its values";
-      fault.allowed = allowed_of_name(*root_.GetDescriptor(), fault.field);
+      fault.problem = "\"" + shortened(quoted_word(message, 0)) + "\" is not one of its values";
+      name = quoted_word(message, 1);
     } else if (message.starts_with("Non-repeated field")) {
-      fault.field = quoted_word(message, 0);
       fault.problem = "is given twice";
-    } else if (message.starts_with("Expected") || message.starts_with("Integer out of range")) {
-      std::string allowed = allowed_of_name(*root_.GetDescriptor(), before);
-      if (!allowed.empty()) {
-        fault.field = before;
-        fault.allowed = std::move(allowed);
-      }
+      name = quoted_word(message, 0);
     }
+    std::tie(fault.field, fault.allowed) = field_of_name(*root_.GetDescriptor(), name);
+    if (fault.problem == "is given twice") fault.allowed.clear();
     report(std::move(fault));
   }
 
   // Unknown fields, which the parser skips so that it can go on and find the others.
   void AddWarning(int line, pb::io::ColumnNumber column, const std::string& message) override {
     Fault fault = at(line, column);
-    fault.problem = message;
+    fault.problem = shortened(without_period(message));
     if (message.starts_with("Message type")) {
       const std::string name = quoted_word(message, 1);
+      fault.field = shortened(name);
       if (const pb::Descriptor* descriptor = descriptor_named(root_, quoted_word(message, 0))) {
-        fault.problem = "there is no field \"" + name + "\" here";
+        fault.problem = "there is no field \"" + shortened(name) + "\" here";
         fault.nearest = nearest_field(*descriptor, name);
         if (fault.nearest.empty()) fault.allowed = field_names(*descriptor);
+        fault.field = prefix_of_type(*root_.GetDescriptor(), *descriptor) + fault.field;
       }
-      fault.field = name;
       // Protobuf points behind the name.
       const size_t start = text_of(line).rfind(name, static_cast<size_t>(column));
       if (fault.line > 0 && start != std::string_view::npos)
@@ -215,7 +250,8 @@ bool field_exists(const pb::Descriptor* descriptor, std::string_view path,
 // "(cluster.degraded[0].gpu): invalid value ..." -> path "cluster.degraded.0.gpu" and the rest.
 std::pair<std::string, std::string> split_json_error(const std::string& message) {
   const size_t close = message.starts_with('(') ? message.find(')') : std::string::npos;
-  if (close == std::string::npos) return {"", message};
+  if (close == std::string::npos)
+    return {"", message.substr(std::min(message.find_first_not_of(": "), message.size()))};
   std::string path;
   for (char c : message.substr(1, close - 1)) {
     if (c == '[') {
@@ -233,6 +269,7 @@ void parse_json(const SpecSource& source, const std::string& prefix, pb::Message
   FieldOrigins here;
   bool known = true;
   for (const JsonPlace& place : json_places(source.text)) {
+    if (place.path.starts_with('.')) break;  // a list is no spec; the parser says so
     here.set(place.path, origin_at(source, place.line, place.column));
     const pb::Descriptor* stopped_at = nullptr;
     std::string missing;
@@ -244,7 +281,7 @@ void parse_json(const SpecSource& source, const std::string& prefix, pb::Message
                    .line = place.line,
                    .column = place.column,
                    .field = prefix + place.path,
-                   .problem = "there is no field \"" + missing + "\" here",
+                   .problem = "there is no field \"" + shortened(missing) + "\" here",
                    .allowed = nearest.empty() ? field_names(*stopped_at) : "",
                    .nearest = nearest});
       known = false;
@@ -254,17 +291,19 @@ void parse_json(const SpecSource& source, const std::string& prefix, pb::Message
   options.ignore_unknown_fields = !known;  // they have been reported
   const auto status = pb::util::JsonStringToMessage(source.text, message, options);
   if (status.ok()) return;
-  auto [path, problem] = split_json_error(std::string(status.message()));
-  Fault fault{.file = source.file,
-              .field = prefix + path,
-              .problem = problem.substr(0, problem.find('\n'))};
+  const auto [path, problem] = split_json_error(std::string(status.message()));
+  Fault fault{.file = source.file, .field = shortened(prefix + path)};
+  fault.problem = shortened(without_period(problem.substr(0, problem.find('\n'))));
+  if (const size_t type = fault.problem.find(" for type"); type != std::string::npos)
+    fault.problem.resize(type);
   if (const Origin* origin = path.empty() ? nullptr : here.find(path)) {
     fault.line = origin->line;
     fault.column = origin->column;
-    const std::string name = path.substr(path.rfind('.') + 1);
-    fault.allowed = allowed_of_name(*message->GetDescriptor(), name);
-    if (const size_t type = fault.problem.find(" for type"); type != std::string::npos)
-      fault.problem.resize(type);
+    fault.allowed =
+        field_of_name(*message->GetDescriptor(), path.substr(path.rfind('.') + 1)).second;
+  } else if (const auto place = json_syntax_error(source.text)) {
+    fault.line = place->line;
+    fault.column = place->column;
   }
   report->add(std::move(fault));
 }
@@ -325,6 +364,7 @@ std::string field_names(const pb::Descriptor& message) {
 }
 
 std::string nearest_field(const pb::Descriptor& message, std::string_view name) {
+  if (name.size() < 3) return "";  // everything short is near to everything short
   std::vector<std::string> names;
   for (int i = 0; i < message.field_count(); ++i) names.push_back(message.field(i)->name());
   return nearest_name(name, names);

@@ -21,6 +21,15 @@ std::string joined(const std::vector<std::string>& names) {
   return all;
 }
 
+// The nearest name, or the first that begins as it does.
+std::string nearest_entry(const std::string& name, const std::vector<std::string>& names) {
+  std::string nearest = nearest_name(name, names);
+  for (const std::string& candidate : names) {
+    if (nearest.empty() && !name.empty() && candidate.starts_with(name)) nearest = candidate;
+  }
+  return nearest;
+}
+
 // Bytes of the UTF-8 sequence at `i`, 0 if there is none.
 size_t utf8_length(std::string_view text, size_t i) {
   const auto byte = [&](size_t k) {
@@ -110,7 +119,7 @@ SpecSource find_spec(CatalogKind kind, const std::string& name, const std::strin
     fail({.problem = "there is no " + std::string(catalog_kind(kind).singular) + " \"" +
                      name.substr(0, 200) + "\" in the catalogue, nor a file of that name",
           .allowed = joined(names) + ", or a .textproto or .json file",
-          .nearest = nearest_name(name, names)});
+          .nearest = nearest_entry(name, names)});
   }
   std::string text = read_file(path.string());
   check_is_text(text, path.string());
