@@ -65,6 +65,15 @@ TEST(StageLayout, layers_are_all_there_even_and_never_heavier_at_the_ends) {
   }
 }
 
+TEST(StageLayout, what_does_not_divide_goes_to_the_middle) {
+  ParallelPlan plan;
+  plan.pp = 8;
+  const auto stages = layout_stages(model_of(28), plan, *find_schedule("1f1b"));
+  std::vector<int64_t> layers;
+  for (const StageLayout& stage : stages) layers.push_back(stage.total_layers());
+  EXPECT_EQ(layers, (std::vector<int64_t>{3, 3, 4, 4, 4, 4, 3, 3}));
+}
+
 TEST(StageLayout, a_v_has_both_ends_on_the_first_stage) {
   ParallelPlan plan;
   plan.pp = 4;

@@ -115,6 +115,18 @@ TEST(LayerActivations, inputs_kept_gathered_are_not_divided) {
   EXPECT_DOUBLE_EQ(gathered - split, 4.0 * 4096 * 7 / 8);
 }
 
+// Every local token needs K and V of cp tokens; one of them is its own and kept anyway.
+TEST(LayerActivations, context_parallelism_gathers_keys_and_values_during_the_pass_only) {
+  Job s;
+  s.model.kv_heads = 8;
+  s.plan.tp = 2;
+  const LayerActivations alone = layer_activations(s.model, s.plan, s.training, s.software);
+  s.plan.cp = 4;
+  const LayerActivations shared = layer_activations(s.model, s.plan, s.training, s.software);
+  EXPECT_DOUBLE_EQ(shared.kept, alone.kept);
+  EXPECT_DOUBLE_EQ(shared.forward - alone.forward, 3 * 4.0 * (8 * 128) / 2);
+}
+
 TEST(MemoryFootprint, parts_sum_to_the_peak_on_every_stage_of_every_schedule) {
   for (const ScheduleRow& row : schedules()) {
     Job s;
@@ -200,6 +212,40 @@ TEST(MemoryFootprint, parameters_of_all_stages_are_those_of_the_model) {
       EXPECT_DOUBLE_EQ(sum, static_cast<double>(s.model.parameters() + copy));
     }
   }
+}
+
+TEST(MemoryFootprint, pipelines_buffer_an_activation_and_a_gradient_each_way) {
+  Job s;
+  s.plan = {.tp = 2, .pp = 4};
+  s.assumptions.communicator = Bytes();
+  const int64_t message = 4096 * 4096 * 2 / 2;
+  for (const StageMemory& m : s.memory()) EXPECT_EQ(m.communication.count(), 4 * message);
+  s.plan.sequence_parallel = false;
+  for (const StageMemory& m : s.memory()) EXPECT_EQ(m.communication.count(), 4 * 2 * message);
+}
+
+TEST(MemoryFootprint,
+     sharded_parameters_are_gathered_two_layers_at_a_time_with_what_is_outside_them) {
+  Job s;
+  s.assumptions.communicator = Bytes();
+  s.plan = {.dp = 8, .shard = Sharding::kZero3};
+  const int64_t layer = s.model.layer_matrix_parameters() + s.model.norm_parameters_per_layer();
+  const int64_t outside = 2 * s.model.embedding_parameters() + s.model.hidden;
+  const StageMemory gathered = s.peak();
+  EXPECT_EQ(gathered.weights, Bytes()) << "the shard is the master copy";
+  EXPECT_EQ(gathered.communication.count(), (2 * layer + outside) * (2 + 4));
+  s.plan.shard = Sharding::kFsdpKeep;
+  const StageMemory keeps = s.peak();
+  EXPECT_EQ(keeps.weights.count(), 2 * s.model.parameters());
+  EXPECT_EQ(keeps.communication.count(), (2 * layer + outside) * 4);
+}
+
+TEST(MemoryFootprint, fp8_keeps_a_copy_of_each_matrix_and_its_transpose) {
+  Job s;
+  const Bytes bf16 = s.peak().weights;
+  s.training.precision = DataType::kFp8;
+  const int64_t norms = s.model.layers * s.model.norm_parameters_per_layer() + s.model.hidden;
+  EXPECT_EQ((s.peak().weights - bf16).count(), 2 * (s.model.parameters() - norms));
 }
 
 TEST(MemoryFootprint, experts_are_divided_by_expert_parallelism_and_the_rest_is_not) {
