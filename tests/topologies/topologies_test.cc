@@ -1,0 +1,264 @@
+// Every row of the registry: the built graph agrees with the closed forms, for clusters full and
+// partly filled.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "sim/fabric/graph_algorithms.h"
+#include "topologies/cluster.h"
+#include "topologies/link_capacity.h"
+
+namespace herdsim {
+namespace {
+
+struct Size {
+  int64_t gpus, gpus_per_host, gpus_per_tor, gpus_per_pod, tor_uplinks;
+  double pod_oversubscription;
+};
+
+// Full pods, a partly filled last pod, a partly filled last rack, one pod, one rack, one host, an
+// odd number of pods.
+const std::vector<Size> kSizes = {
+    {256, 4, 8, 64, 8, 2.0}, {208, 4, 8, 64, 8, 7.0},  {132, 4, 8, 64, 4, 2.0},
+    {64, 4, 8, 64, 8, 1.0},  {48, 4, 8, 64, 16, 1.0},  {8, 4, 8, 64, 8, 7.0},
+    {4, 4, 8, 64, 8, 7.0},   {192, 4, 8, 64, 6, 3.0},  {128, 2, 4, 32, 4, 1.0},
+    {96, 8, 16, 128, 16, 1}, {512, 8, 16, 128, 16, 7},
+};
+
+ClusterSpec spec_of(const Topology& row, const Size& size) {
+  ClusterSpec spec;
+  spec.topology = row.name;
+  spec.gpus = size.gpus;
+  spec.gpus_per_host = size.gpus_per_host;
+  spec.gpus_per_tor = size.gpus_per_tor;
+  spec.gpus_per_pod = size.gpus_per_pod;
+  spec.tor_uplinks = size.tor_uplinks;
+  spec.pod_oversubscription = size.pod_oversubscription;
+  return spec;
+}
+
+// Calls check(row, spec, fabric, facts) for every row and every size that the row can build.
+template <class Check>
+void for_every_row(const Check& check) {
+  for (const Topology& row : topologies()) {
+    int built = 0;
+    for (const Size& size : kSizes) {
+      const ClusterSpec spec = spec_of(row, size);
+      Faults faults;
+      append_cluster_faults(spec, "", faults);
+      if (!faults.empty()) continue;
+      ++built;
+      SCOPED_TRACE(std::string(row.name) + " of " + std::to_string(spec.gpus) + " GPUs, " +
+                   std::to_string(spec.gpus_per_tor) + " a ToR, " +
+                   std::to_string(spec.gpus_per_pod) + " a pod");
+      check(spec, row.build(spec), row.facts(spec));
+    }
+    EXPECT_GE(built, 6) << row.name << " is hardly tested";
+  }
+}
+
+int64_t count_nodes(const Fabric& fabric, NodeKind kind) {
+  int64_t count = 0;
+  for (const Node& node : fabric.nodes()) count += node.kind == kind ? 1 : 0;
+  return count;
+}
+
+int64_t count_lanes(const Fabric& fabric, LinkKind kind) {
+  int64_t both_directions = 0;
+  for (const Link& link : fabric.links()) both_directions += link.kind == kind ? link.width : 0;
+  return both_directions / 2;
+}
+
+TEST(Topologies, counts_agree_with_the_closed_form) {
+  for_every_row([](const ClusterSpec& spec, const Fabric& fabric, const TopologyFacts& facts) {
+    EXPECT_EQ(static_cast<int64_t>(fabric.gpus()), spec.gpus);
+    EXPECT_EQ(facts.gpus, spec.gpus);
+    EXPECT_EQ(facts.hosts, static_cast<int64_t>(fabric.hosts()));
+    EXPECT_EQ(facts.hosts, count_nodes(fabric, NodeKind::kNvSwitch));
+    EXPECT_EQ(facts.tors, count_nodes(fabric, NodeKind::kTor));
+    EXPECT_EQ(facts.pods, count_nodes(fabric, NodeKind::kPod));
+    EXPECT_EQ(facts.pods > 1 ? 1 : 0, count_nodes(fabric, NodeKind::kCore));
+    EXPECT_EQ(facts.nic_links, count_lanes(fabric, LinkKind::kNicToTor));
+    EXPECT_EQ(facts.tor_uplinks, count_lanes(fabric, LinkKind::kTorToPod));
+    EXPECT_EQ(facts.pod_uplinks, count_lanes(fabric, LinkKind::kPodToCore));
+  });
+}
+
+TEST(Topologies, are_connected_and_as_far_across_as_the_closed_form_says) {
+  for_every_row([](const ClusterSpec&, const Fabric& fabric, const TopologyFacts& facts) {
+    EXPECT_EQ(network_components(fabric), 1);
+    EXPECT_EQ(network_diameter(fabric), facts.diameter);
+  });
+}
+
+// Max-flow between halves. Where one pod has several ToR groups the halves are groups; in one
+// group, hosts.
+TEST(Topologies, bisections_are_the_maximum_flow_between_halves) {
+  for_every_row([](const ClusterSpec& spec, const Fabric& fabric, const TopologyFacts& facts) {
+    const auto flow = [&fabric](int64_t first_half, int64_t end) {
+      std::vector<GpuId> from, to;
+      for (int64_t i = 0; i < end; ++i) {
+        (i < first_half ? from : to).push_back(GpuId(static_cast<size_t>(i)));
+      }
+      return from.empty() ? Bandwidth() : max_flow_between(fabric, from, to);
+    };
+    const int64_t pod = std::min(spec.gpus, spec.gpus_per_pod);
+    // GPUs whose NICs the ToRs of GPU 0's group serve.
+    int64_t group = 1;
+    while (group < pod && count_nodes(fabric, NodeKind::kTor) > 0) {
+      const bool together = [&] {
+        for (int64_t rail = 0; rail < spec.gpus_per_host; ++rail) {
+          const GpuId gpu(static_cast<size_t>(group));
+          if (fabric.tor_of(gpu) == fabric.tor_of(GpuId(static_cast<size_t>(rail)))) return true;
+        }
+        return false;
+      }();
+      if (!together) break;
+      ++group;
+    }
+    const int64_t groups = (pod + group - 1) / group;
+    const int64_t half =
+        groups == 1 ? pod / spec.gpus_per_host / 2 * spec.gpus_per_host : groups / 2 * group;
+    EXPECT_EQ(facts.pod_bisection, flow(half, pod));
+    if (facts.pods == 1) {
+      EXPECT_EQ(facts.cluster_bisection, facts.pod_bisection);
+    } else {
+      EXPECT_EQ(facts.cluster_bisection, flow(facts.pods / 2 * spec.gpus_per_pod, spec.gpus));
+    }
+  });
+}
+
+TEST(Topologies, oversubscription_is_the_worst_ratio_of_any_switch) {
+  for_every_row([](const ClusterSpec& spec, const Fabric& fabric, const TopologyFacts& facts) {
+    // Line rate of the NICs below each node against its uplinks.
+    std::vector<int64_t> nics(fabric.nodes().size());
+    double worst = 1;
+    for (size_t i = 0; i < fabric.nodes().size(); ++i) {
+      const Node& node = fabric.nodes()[NodeId(i)];
+      if (node.kind == NodeKind::kNic) nics[i] = 1;
+      if (node.parent == NodeId(i) || node.kind == NodeKind::kGpu) continue;
+      nics[node.parent.index()] += nics[i];
+      const auto lanes = static_cast<double>(fabric.links()[node.up].width);
+      if (node.kind != NodeKind::kNic)
+        worst = std::max(worst, static_cast<double>(nics[i]) / lanes);
+    }
+    EXPECT_DOUBLE_EQ(facts.oversubscription, worst);
+    if (spec.pod_oversubscription == 1 && facts.tor_uplinks >= facts.nic_links) {
+      EXPECT_LE(facts.oversubscription, 1.0);
+    }
+  });
+}
+
+TEST(Topologies, names_are_unique_and_found) {
+  for (const Topology& row : topologies()) {
+    EXPECT_EQ(find_topology(row.name), &row);
+    EXPECT_FALSE(row.help.empty());
+  }
+  EXPECT_EQ(find_topology("torus"), nullptr);
+}
+
+ClusterSpec meta_spec() {
+  ClusterSpec spec;  // the defaults are Meta's cluster
+  spec.topology = "clos3";
+  spec.gpus = 24576;
+  return spec;
+}
+
+TEST(Clos3, default_is_metas_24k_cluster) {
+  const TopologyFacts facts = find_topology("clos3")->facts(meta_spec());
+  EXPECT_EQ(facts.hosts, 3072);
+  EXPECT_EQ(facts.tors, 1536);
+  EXPECT_EQ(facts.pods, 8);
+  EXPECT_NEAR(facts.oversubscription, 7.0, 0.01);
+  // A pod uplink carries 21.9 TB/s, full bisection inside the pod half of 3,072 NICs.
+  EXPECT_NEAR(facts.cluster_bisection.gigabytes_per_second(), 4 * 21'943, 50);
+  EXPECT_EQ(facts.pod_bisection, gigabits_per_second(400) * 1536);
+}
+
+// NVIDIA DGX SuperPOD reference architecture, "Larger SuperPOD component counts" (32 hosts a
+// scalable unit).
+TEST(RailOptimized, switch_and_cable_counts_are_those_of_the_superpod_table) {
+  struct Row {
+    int64_t units, leaf, spine, core, node_leaf, leaf_spine, spine_core;
+  };
+  for (const Row& row :
+       {Row{4, 32, 16, 0, 1024, 1024, 0}, Row{8, 64, 32, 0, 2048, 2048, 0},
+        Row{16, 128, 128, 64, 4096, 4096, 4096}, Row{32, 256, 256, 128, 8192, 8192, 8192},
+        Row{64, 512, 512, 256, 16384, 16384, 16384}}) {
+    ClusterSpec spec;
+    spec.topology = "rail-optimized";
+    spec.gpus = row.units * 256;
+    spec.gpus_per_tor = 32;
+    spec.tor_uplinks = 32;
+    spec.gpus_per_pod = 2048;  // as many units as two layers of 64-port switches join
+    spec.pod_oversubscription = 1;
+    const TopologyFacts facts = find_topology("rail-optimized")->facts(spec);
+    EXPECT_EQ(facts.tors, row.leaf) << row.units << " units";
+    EXPECT_EQ(facts.pod_switches, row.spine) << row.units << " units";
+    EXPECT_EQ(facts.core_switches, row.core) << row.units << " units";
+    EXPECT_EQ(facts.nic_links, row.node_leaf);
+    EXPECT_EQ(facts.tor_uplinks, row.leaf_spine);
+    EXPECT_EQ(facts.pod_uplinks, row.spine_core);
+    EXPECT_EQ(facts.oversubscription, 1.0);
+  }
+}
+
+TEST(RailOptimized, gpus_of_one_number_meet_under_one_leaf) {
+  ClusterSpec spec;
+  spec.topology = "rail-optimized";
+  spec.gpus = 1024;
+  spec.gpus_per_tor = 32;
+  spec.tor_uplinks = 32;
+  spec.gpus_per_pod = 512;
+  const Fabric fabric = find_topology("rail-optimized")->build(spec);
+  EXPECT_EQ(fabric.hop_class(GpuId(3), GpuId(3 + 8 * 31)), HopClass::kSameTor);
+  EXPECT_EQ(fabric.hop_class(GpuId(3), GpuId(4 + 8 * 31)), HopClass::kSamePod);
+  EXPECT_EQ(fabric.hop_class(GpuId(3), GpuId(3 + 8 * 32)), HopClass::kSamePod);
+  EXPECT_EQ(fabric.hop_class(GpuId(3), GpuId(3 + 8 * 64)), HopClass::kCrossPod);
+}
+
+TEST(ClusterFaults, reports_every_fault_at_once) {
+  ClusterSpec spec = meta_spec();
+  spec.topology = "clos";
+  spec.gpus = 24577;
+  spec.gpus_per_tor = 12;
+  spec.nic_efficiency = 1.2;
+  spec.pod_oversubscription = 0;
+  spec.degraded = {{.gpu = 30000, .nic_factor = 0}};
+  Faults faults;
+  append_cluster_faults(spec, "cluster.", faults);
+  std::vector<std::string> fields;
+  for (const Fault& fault : faults.list()) fields.push_back(fault.field);
+  EXPECT_EQ(fields, (std::vector<std::string>{
+                        "cluster.topology", "cluster.gpus", "cluster.gpus_per_tor",
+                        "cluster.pod_oversubscription", "cluster.nic_efficiency",
+                        "cluster.degraded[0].gpu", "cluster.degraded[0].nic_factor"}));
+  EXPECT_EQ(faults.list().front().nearest, "clos3");
+}
+
+TEST(LinkCapacities, network_links_carry_the_efficiency_and_a_degraded_nic_less) {
+  ClusterSpec spec = spec_of(*find_topology("clos3"), kSizes.front());
+  spec.nic_efficiency = 0.9;
+  spec.placement = PlacementKind::kRandomHosts;
+  spec.degraded = {{.gpu = 5, .nic_factor = 0.5}};
+  const Fabric fabric = find_topology("clos3")->build(spec);
+  const auto placement = place_ranks(spec, spec.gpus, 7);
+  const auto capacity = link_capacities(fabric, spec, placement);
+  ASSERT_EQ(capacity.size(), fabric.links().size());
+  const NodeId slow = fabric.nic_of(placement[RankId(5)]);
+  int degraded = 0;
+  for (size_t i = 0; i < capacity.size(); ++i) {
+    const Link& link = fabric.links()[LinkId(i)];
+    const bool host_link = link.kind == LinkKind::kNvLink || link.kind == LinkKind::kPcie;
+    const bool is_slow = link.kind == LinkKind::kNicToTor && (link.from == slow || link.to == slow);
+    degraded += is_slow ? 1 : 0;
+    const double factor = host_link ? 1.0 : is_slow ? 0.45 : 0.9;
+    EXPECT_NEAR(capacity[LinkId(i)].gigabytes_per_second(),
+                link.capacity.gigabytes_per_second() * factor, 1e-6);
+  }
+  EXPECT_EQ(degraded, 2);
+}
+
+}  // namespace
+}  // namespace herdsim
