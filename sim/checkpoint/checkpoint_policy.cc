@@ -1,0 +1,185 @@
+#include "sim/checkpoint/checkpoint_policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace herdsim {
+namespace {
+
+constexpr TierRow kRemoteAsync{.medium = Medium::kRemote, .blocking = Blocking::kCopy};
+
+std::vector<CheckpointPolicy> make_rows() {
+  return {
+      {.name = "none",
+       .help = "nothing is saved: every failure starts the run over",
+       .tiers = {},
+       .source = ""},
+      {.name = "sync",
+       .help = "training waits until the remote store has it",
+       .tiers = {{.medium = Medium::kRemote, .blocking = Blocking::kWholeWrite}},
+       .source = "the old practice; BLOOM: 40 s in every 3 h"},
+      {.name = "async",
+       .help = "training waits for the copy to host memory; the write goes on behind it",
+       .tiers = {kRemoteAsync},
+       .source = "ByteCheckpoint, NSDI'25; PyTorch DCP"},
+      {.name = "in-memory",
+       .help = "every step to host memory with a copy on a peer, and async to the remote store",
+       .tiers = {{.medium = Medium::kHostMemory,
+                  .blocking = Blocking::kOverlapped,
+                  .every_steps = 1},
+                 kRemoteAsync},
+       .source = "Gemini, SOSP'23; ByteRobust, SOSP'25"},
+      {.name = "tiered",
+       .help = "host memory every 5 steps, NVMe every 25, the remote store by the interval",
+       .tiers = {{.medium = Medium::kHostMemory, .blocking = Blocking::kCopy, .every_steps = 5},
+                 {.medium = Medium::kNvme, .blocking = Blocking::kOverlapped, .every_steps = 25},
+                 kRemoteAsync},
+       .evidence = Evidence::kAssumed,
+       .source = "intervals assumed within 1-10 and 10-50 steps"},
+      {.name = "peer-replica",
+       .help = "another data-parallel replica holds the state; the remote store by the interval",
+       .tiers = {{.medium = Medium::kPeerHbm, .blocking = Blocking::kOverlapped, .every_steps = 1},
+                 kRemoteAsync},
+       .source = "FT-HSDP, arXiv:2602.00277; AWS checkpointless recovery"},
+      {.name = "incremental",
+       .help = "async, one full snapshot in 8, a quarter of the bytes otherwise",
+       .tiers = {{.medium = Medium::kRemote,
+                  .blocking = Blocking::kCopy,
+                  .full_every = 8,
+                  .delta_fraction = 0.25}},
+       .evidence = Evidence::kAssumed,
+       .source = "Check-N-Run, arXiv:2010.08679; the fraction is assumed"},
+      {.name = "just-in-time",
+       .help = "healthy replicas save when one fails; async to the remote store for the rest",
+       .tiers = {kRemoteAsync},
+       .just_in_time = true,
+       .source = "Just-in-time checkpointing, EuroSys'24"},
+  };
+}
+
+double gigabytes_of(Bytes bytes) { return static_cast<double>(bytes.count()) * 1e-9; }
+
+// Seconds to move what a tier writes, and to read it back.
+struct Moves {
+  double write = 0, read = 0;
+};
+
+Moves moves_of(Medium medium, const CheckpointSize& size, const StorageModel& storage) {
+  const double total = gigabytes_of(size.total);
+  const double per_gpu = total / static_cast<double>(size.gpus);
+  const double per_host = per_gpu * static_cast<double>(size.gpus_per_host);
+  const double share = storage.shared_cap_gb_per_s * (1 - storage.background_share);
+  switch (medium) {
+    case Medium::kPeerHbm:
+      return {.write = 0, .read = storage.attach_s + per_gpu / storage.peer_gb_per_s_per_gpu};
+    case Medium::kHostMemory: {
+      const double copy = per_gpu / storage.peer_gb_per_s_per_gpu;
+      return {.write = copy, .read = storage.attach_s + copy};
+    }
+    case Medium::kNvme: {
+      const double disk = per_host / storage.nvme_gb_per_s_per_host;
+      return {.write = disk, .read = storage.attach_s + disk};
+    }
+    case Medium::kRemote:
+      return {.write = storage.planning_s + storage.wait_s +
+                       total / std::min(storage.write_gb_per_s, share),
+              .read = total / std::min(storage.read_gb_per_s, share)};
+  }
+  return {};
+}
+
+CheckpointTier costed(const TierRow& row, const CheckpointSize& size, const StorageModel& storage) {
+  const Moves moves = moves_of(row.medium, size, storage);
+  const double copy_out =
+      gigabytes_of(size.total) / static_cast<double>(size.gpus) / storage.copy_out_gb_per_s_per_gpu;
+  CheckpointTier tier;
+  tier.medium = row.medium;
+  tier.follows_interval = row.every_steps == 0;
+  tier.period_steps = std::max<int64_t>(row.every_steps, 1);
+  tier.full_every = row.full_every;
+  tier.load = seconds_rounded_up(moves.read);
+  tier.delta_load =
+      row.full_every > 1 ? seconds_rounded_up(moves.read * row.delta_fraction) : Duration::zero();
+  switch (row.blocking) {
+    case Blocking::kWholeWrite:
+      tier.block = seconds_rounded_up(copy_out + moves.write);
+      break;
+    case Blocking::kCopy:
+      tier.block = seconds_rounded_up(copy_out);
+      tier.persist = seconds_rounded_up(moves.write);
+      break;
+    case Blocking::kOverlapped:
+      tier.block = row.medium == Medium::kHostMemory
+                       ? seconds_rounded_up(storage.memory_save_block_s)
+                       : Duration::zero();
+      tier.persist = seconds_rounded_up(moves.write);
+      break;
+  }
+  tier.delta_persist = seconds_rounded_up(moves.write * row.delta_fraction);
+  if (row.blocking == Blocking::kWholeWrite) tier.delta_persist = Duration::zero();
+  return tier;
+}
+
+int64_t steps_covering(Duration time, Duration step) {
+  return std::max<int64_t>(1, (time.nanoseconds() + step.nanoseconds() - 1) / step.nanoseconds());
+}
+
+int64_t steps_nearest(Duration time, Duration step) {
+  return std::max<int64_t>(1, (time.nanoseconds() + step.nanoseconds() / 2) / step.nanoseconds());
+}
+
+}  // namespace
+
+const std::vector<CheckpointPolicy>& checkpoint_policies() {
+  static const std::vector<CheckpointPolicy> rows = make_rows();
+  return rows;
+}
+
+const CheckpointPolicy* find_checkpoint_policy(std::string_view name) {
+  for (const CheckpointPolicy& row : checkpoint_policies()) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+CheckpointPlan plan_checkpoints(const CheckpointPolicy& policy, Duration interval,
+                                const CheckpointSize& size, const StorageModel& storage,
+                                Duration step_time) {
+  CheckpointPlan plan;
+  plan.just_in_time = policy.just_in_time;
+  for (const TierRow& row : policy.tiers) {
+    CheckpointTier tier = costed(row, size, storage);
+    const Duration wanted = tier.follows_interval ? interval : step_time * tier.period_steps;
+    const std::string_view medium = kMediumNames[static_cast<size_t>(tier.medium)];
+    if (tier.persist > wanted) {
+      plan.warnings.push_back(
+          fmt::format("checkpoint.interval_s: a save to the {} takes {:.1f} s, longer than its "
+                      "interval of {:.1f} s; saves "
+                      "queue, so each starts when the one before it is durable",
+                      medium, tier.persist.seconds(), wanted.seconds()));
+    } else if (tier.block > wanted) {
+      plan.warnings.push_back(
+          fmt::format("checkpoint.interval_s: training stops {:.1f} s for a save to the {}, longer "
+                      "than its interval of {:.1f} s; "
+                      "most of the time is spent saving",
+                      tier.block.seconds(), medium, wanted.seconds()));
+    }
+    if (!tier.follows_interval)
+      tier.period_steps = std::max(tier.period_steps, steps_covering(tier.persist, step_time));
+    plan.tiers.push_back(tier);
+  }
+  set_interval(plan, interval, step_time);
+  return plan;
+}
+
+void set_interval(CheckpointPlan& plan, Duration interval, Duration step_time) {
+  for (CheckpointTier& tier : plan.tiers) {
+    if (!tier.follows_interval) continue;
+    tier.period_steps =
+        std::max(steps_nearest(interval, step_time), steps_covering(tier.persist, step_time));
+  }
+}
+
+}  // namespace herdsim

@@ -1,0 +1,36 @@
+// Runs a campaign: every replica, over threads, and the result in the order of the replicas.
+//
+// Replica i draws from streams named by the seed and i, so a replica is the same whoever runs it,
+// how many threads there are, and however many other replicas there are.
+#pragma once
+
+#include <functional>
+
+#include "sim/job/campaign_spec.h"
+#include "sim/job/campaign_trace.h"
+#include "sim/job/condition.h"
+#include "sim/metrics/run_result.h"
+
+namespace herdsim {
+
+struct CampaignOptions {
+  int threads = 1;
+  CampaignTrace* trace = nullptr;  // of replica 0; null: none
+  // Called from the calling thread's pool with how many replicas are done; may be empty.
+  std::function<void(int64_t done, int64_t of)> progress = {};
+};
+
+// Complexity: replicas * disturbances; memory does not grow with the horizon.
+RunResult run_campaign(const CampaignSpec& spec, const StepTimeModel& step_time,
+                       const CampaignOptions& options);
+
+// What each failure class and slow component costs: the campaign again with each halved, on the
+// same draws, compared replica by replica. Fills `result.contributions`, the largest gain first.
+void rank_contributions(const CampaignSpec& spec, const StepTimeModel& step_time,
+                        const CampaignOptions& options, RunResult& result);
+
+// The campaign without its slow parts, episodes and lasting causes; the day's heat stays. With the
+// difference in effective training time this is what finding and removing stragglers would give.
+CampaignSpec without_stragglers(const CampaignSpec& spec);
+
+}  // namespace herdsim

@@ -1,0 +1,180 @@
+// Failures of a replica: what each kind does to the job.
+#include <algorithm>
+
+#include "sim/job/replica.h"
+
+namespace herdsim {
+namespace {
+
+// NCCL's retries: 4.096 us * 2^20 * 7. A link that is back by then only stalls the job.
+constexpr Duration kRetryBudget = milliseconds(30'100);
+
+Severity severity_of(int64_t hosts) {
+  if (hosts == 0) return Severity::kProcess;
+  return hosts == 1 ? Severity::kHost : Severity::kDomain;
+}
+
+}  // namespace
+
+void Replica::on_failure(const FailureEvent& event) {
+  if (done_) return;
+  const FailureClass& row = spec_.classes[event.class_index].row;
+  switch (row.effect) {
+    case Effect::kStop:
+      if (spec_.recovery.rail_failover && row.on_network_rail && !event.wide) {
+        note("rail lost", event);
+        slow_.degrade(event.gpu, 1000, 0, event.repair);
+      } else {
+        on_stop(event, event.detection, event.hosts);
+      }
+      break;
+    case Effect::kPlannedStop:
+      on_planned_stop(event);
+      break;
+    case Effect::kStall:
+      on_stall(event);
+      break;
+    case Effect::kCorruption:
+      on_corruption(event);
+      break;
+    case Effect::kStorageOutage:
+      on_outage(event);
+      break;
+  }
+}
+
+void Replica::on_stop(const FailureEvent& event, Duration detection, int64_t hosts) {
+  const FailureClass& row = spec_.classes[event.class_index].row;
+  note(row.name, event);
+  ++result_.by_class[event.class_index];
+  ++unplanned_;
+  detection_ = detection;
+  diagnosis_seconds_ =
+      row.diagnosis_seconds >= 0 ? row.diagnosis_seconds : spec_.request.phases.diagnosis_s;
+  if (spec_.recovery.moves_domain && hosts > 0) {
+    hosts = std::max(hosts, spec_.request.machine.hosts_lost(Scope::kTor));
+  }
+  const bool was_training = is_training(state_);
+  if (was_training) stop_training();
+  lose_hosts(hosts, event.repair);
+  // Only a corruption has to give up steps that healthy replicas still hold.
+  const bool others_hold_the_state =
+      (was_training || regrouping_) && row.effect != Effect::kCorruption;
+  regrouping_ = spec_.recovery.per_replica && hosts > 0 && others_hold_the_state &&
+                replicas_away() < spec_.request.data_parallel;
+  if (regrouping_) {
+    hire();
+  } else {
+    missing_ -= arriving_;
+    arriving_ = 0;
+    in_place_ = spec_.recovery.in_place && missing_ == 0;
+    fall_back(severity_of(hosts), was_training && others_hold_the_state);
+  }
+  ++result_.restarts_begun;
+  if (!spec_.request.restarts_can_fail) failures_.pause();
+  // What the stopped job was doing is booked as it was meant: as maintenance, if planned.
+  follow(JobEvent::kFailure);
+  planned_ = false;
+}
+
+void Replica::lose_hosts(int64_t hosts, Duration repair) {
+  missing_ += hosts;
+  for (int64_t i = 0; i < hosts; ++i) pool_.send_to_repair(repair);
+}
+
+// Chooses the snapshot to start again from and throws away what came after it.
+void Replica::fall_back(Severity severity, bool replicas_hold_the_state) {
+  progress_.lose_snapshots(engine_.now(), severity);
+  const bool replica_is_whole = spec_.request.data_parallel > 1 && severity != Severity::kDomain;
+  // It is written while the machine is diagnosed; loading waits for it.
+  if (spec_.checkpoints.just_in_time && replicas_hold_the_state && replica_is_whole)
+    progress_.save_now(engine_.now());
+  restore_ = progress_.restore_point();
+  result_.account[static_cast<size_t>(RunTerm::kLostWork)] +=
+      progress_.roll_back(restore_.snapshot);
+  for (Corruption& corruption : corruptions_) {
+    // The fault is still there, but the state is older than it.
+    if (restore_.snapshot.step < corruption.good.step) corruption.good = restore_.snapshot;
+  }
+}
+
+void Replica::on_planned_stop(const FailureEvent& event) {
+  note(spec_.classes[event.class_index].row.name, event);
+  ++result_.by_class[event.class_index];
+  ++result_.planned;
+  // While the job is down anyway, the work is done along the way.
+  if (!is_training(state_)) return;
+  stop_at_boundary_ = true;
+  at_next_boundary();
+}
+
+void Replica::on_stall(const FailureEvent& event) {
+  if (spec_.recovery.rail_failover) return;
+  if (event.detection > kRetryBudget) return on_stop(event, kRetryBudget, 0);
+  note(spec_.classes[event.class_index].row.name, event);
+  if (!is_training(state_)) return;
+  stall_at_boundary_ += event.detection;
+  at_next_boundary();
+}
+
+void Replica::on_outage(const FailureEvent& event) {
+  note(spec_.classes[event.class_index].row.name, event);
+  outage_until_ = std::max(outage_until_, engine_.now() + event.detection);
+  at_next_boundary();
+  engine_.at(outage_until_, [this] { at_next_boundary(); });
+}
+
+std::optional<Duration> Replica::corruption_latency(const FailureEvent& event) {
+  const bool arithmetic = event.mark <= kArithmeticShare;
+  std::optional<Duration> soonest;
+  for (size_t i = 0; i < spec_.detectors.size(); ++i) {
+    const CorruptionDetector& detector = spec_.detectors[i];
+    const double sees = detector_streams_[i].uniform();
+    const double u = detector_streams_[i].uniform();
+    if (sees > (arithmetic ? detector.arithmetic_recall : detector.transfer_recall)) continue;
+    const Duration latency =
+        detector.latency.mean_seconds > 0 ? detector.latency.draw(u) : event.detection;
+    if (!soonest || latency < *soonest) soonest = latency;
+  }
+  return soonest;
+}
+
+void Replica::on_corruption(const FailureEvent& event) {
+  const std::optional<Duration> latency = corruption_latency(event);
+  if (!latency) {
+    ++result_.undetected_corruptions;
+    note("corruption nobody will see", event);
+    return;
+  }
+  note("corruption begins", event);
+  const uint64_t id = ++last_corruption_;
+  corruptions_.push_back({.id = id,
+                          .event = event,
+                          .good = progress_.good_remote(engine_.now()),
+                          .archived = progress_.archived()});
+  engine_.after(*latency, [this, id] { on_corruption_noticed(id); });
+}
+
+void Replica::on_corruption_noticed(uint64_t id) {
+  if (done_) return;
+  const auto found = std::find_if(corruptions_.begin(), corruptions_.end(),
+                                  [id](const Corruption& c) { return c.id == id; });
+  const Corruption corruption = *found;
+  corruptions_.erase(found);
+  Snapshot good = corruption.good;
+  const int64_t keep_last = spec_.request.keep_last;
+  // The store has thrown that snapshot away by now.
+  if (keep_last > 0 && progress_.remote_saves_between(good.step, progress_.steps()) > keep_last)
+    good = corruption.archived;
+  if (is_training(state_)) {
+    stop_training();
+    progress_.distrust_after(good);
+    enter(JobState::kDetecting);
+    regrouping_ = false;
+  } else {
+    progress_.distrust_after(good);
+  }
+  on_stop(corruption.event, Duration::zero(), corruption.event.hosts);
+}
+
+}  // namespace herdsim

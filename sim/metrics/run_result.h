@@ -1,0 +1,113 @@
+// What weeks of training answer: a plain record that reports print, databases store and tests
+// compare.
+//
+// Effective training time is useful over elapsed time, and a step is useful for its nominal time:
+// what a slow machine adds is in the account's slowdown. Llama 3 (arXiv:2407.21783, 3.3.4) may have
+// counted slow steps whole; `kept_step_share` does:
+//   effective training time = training / horizon,   kept step share = (training + slowdown) /
+//   horizon.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/time.h"
+#include "sim/base/units.h"
+
+namespace herdsim {
+
+// Where the time of a campaign goes. At every instant it is in exactly one of these.
+enum class RunTerm : uint8_t {
+  kTraining,  // nominal time of steps that were kept
+  kCheckpointStall,
+  kLostWork,  // steps thrown away by rollbacks, and the one in flight
+  kDetection,
+  kDiagnosis,
+  kReschedule,
+  kInit,  // processes and communicators
+  kCheckpointLoad,
+  kWarmup,
+  kWaitingForSpares,
+  kMaintenance,  // planned stops and the restarts after them
+  kSlowdown,     // of kept steps beyond nominal, and stalls that were survived
+};
+constexpr size_t kRunTerms = 12;
+constexpr std::array<std::string_view, kRunTerms> kRunTermNames = {
+    "training", "checkpoint_stall", "lost_work", "detection",          "diagnosis",   "reschedule",
+    "init",     "checkpoint_load",  "warmup",    "waiting_for_spares", "maintenance", "slowdown"};
+
+using RunAccount = std::array<Duration, kRunTerms>;
+
+// One replica of the campaign: one draw of everything that may happen.
+struct ReplicaResult {
+  Duration horizon;
+  RunAccount account{};           // sums to the horizon, exactly
+  int64_t steps = 0;              // kept at the end
+  int64_t planned = 0;            // interruptions
+  std::vector<int64_t> by_class;  // interruptions, in the order of RunResult::class_names
+  int64_t undetected_corruptions = 0;
+  int64_t restarts_begun = 0;    // attempts, of which a failure may end one
+  int64_t deepest_shortage = 0;  // hosts waited for at once
+  int64_t events = 0;
+
+  double effective_training_time() const;
+};
+
+// What one class or slow component costs: the gain in effective training time if it were halved, on
+// the very same draws.
+struct Contribution {
+  std::string name;
+  double if_halved = 0;    // effective training time, mean over replicas
+  double gain = 0;         // over the campaign's own
+  double gain_stderr = 0;  // of the mean of the paired differences
+};
+
+struct RunResult {
+  std::string scenario;
+  int64_t gpus = 0;
+  std::vector<std::string> class_names;
+  std::vector<bool> class_planned;
+  std::vector<ReplicaResult> replicas;
+  std::vector<Contribution> contributions;  // most costly first; empty unless asked for
+
+  Duration nominal_step;
+  int64_t tokens_per_step = 0;
+  Flops model_flops_per_step;  // causal
+  FlopRate peak;               // dense, one GPU
+  double busy_watts = 700;     // a GPU while training; 700 is the H100's limit
+  double idle_watts = 100;     // while the job is down
+
+  // How it was simulated; not part of the fingerprint.
+  int64_t distinct_conditions = 0;
+  double wall_seconds = 0;
+
+  std::vector<std::string> warnings;
+
+  double mean_horizon_seconds() const;
+  double effective_training_time() const;  // mean over replicas
+  double effective_training_time_quantile(double probability) const;
+  double kept_step_share() const;
+  std::array<double, kRunTerms> time_account_seconds() const;  // means
+  double interruptions(size_t class_index) const;              // mean
+  double unexpected() const;
+  double planned() const;
+  double mean_time_between_interruptions_seconds()
+      const;  // all of them; the horizon where there were none
+  double steps() const;
+  double tokens() const { return steps() * static_cast<double>(tokens_per_step); }
+  double tokens_per_second() const;
+  double mfu() const;  // over elapsed time
+  double gpu_hours() const;
+  double gpu_energy_megawatt_hours() const;  // GPUs only; hosts and cooling add a half to one more
+  // Days until `target` tokens are trained, at the mean pace; infinite where nothing is trained.
+  double days_to_tokens(double target) const;
+  std::string fingerprint() const;
+};
+
+// Interpolated quantile of a sample. Requires: not empty, 0 <= probability <= 1.
+double sample_quantile(std::vector<double> sample, double probability);
+
+}  // namespace herdsim
