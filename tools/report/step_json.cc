@@ -1,0 +1,58 @@
+#include <nlohmann/json.hpp>
+
+#include "tools/report/step_report.h"
+
+namespace herdsim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json time_account(const StepResult& r) {
+  Json account;
+  const auto seconds = r.time_account_seconds();
+  for (size_t i = 0; i < kTimeTerms; ++i) account[std::string(kTimeTermNames[i])] = seconds[i];
+  return account;
+}
+
+Json object_of(const StepResult& r) {
+  const StageMemory* peak = r.peak_stage();
+  const bool has_peak_rate = r.peak.per_second() > 0;
+  return {
+      {"scenario", r.scenario},
+      {"gpus", r.gpus},
+      {"step_time_s", r.step_time.seconds()},
+      {"tokens_per_step", r.tokens_per_step},
+      {"tokens_per_second_per_gpu", r.tokens_per_second_per_gpu()},
+      {"model_tflops_per_gpu", r.flops_per_gpu_causal().teraflops()},
+      {"mfu", has_peak_rate ? Json(r.mfu_causal()) : Json()},
+      {"mfu_convention",
+       {{"attention_flops", "causal"}, {"peak_tflops", r.peak.teraflops()}, {"dtype", r.dtype}}},
+      {"mfu_full_attention", has_peak_rate ? Json(r.mfu_full()) : Json()},
+      {"time_account_s", time_account(r)},
+      {"bubble_fraction", r.bubble_fraction()},
+      {"peak_memory_bytes", peak != nullptr ? Json(peak->peak.count()) : Json()},
+      {"peak_memory_stage", peak != nullptr ? Json(peak->stage) : Json()},
+      {"peak_memory_moment", peak != nullptr ? Json(peak->moment) : Json()},
+      {"fits", r.fits()},
+      {"simulated_ranks", r.simulated_ranks},
+      {"events", r.events},
+      {"wall_s", r.wall_seconds},
+      {"fingerprint", r.fingerprint()},
+      {"warnings", r.all_warnings()}};
+}
+
+std::string text_of(const Json& json) {
+  return json.dump(2, ' ', false, nlohmann::detail::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string step_json(const StepResult& result) { return text_of(object_of(result)); }
+
+std::string steps_json(std::span<const StepResult> results) {
+  Json all = Json::array();
+  for (const StepResult& result : results) all.push_back(object_of(result));
+  return text_of(all);
+}
+
+}  // namespace herdsim
