@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "sim/models/queueing.h"
+#include "tools/report/run_report.h"
+
+namespace herdsim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double mean_of(const RunResult& r, int64_t ReplicaResult::*member) {
+  double sum = 0;
+  for (const ReplicaResult& replica : r.replicas) sum += static_cast<double>(replica.*member);
+  return r.replicas.empty() ? 0 : sum / static_cast<double>(r.replicas.size());
+}
+
+// A campaign without replicas has no quantiles.
+Json quantile(const RunResult& r, double probability) {
+  return r.replicas.empty() ? Json() : Json(r.effective_training_time_quantile(probability));
+}
+
+Json interruptions(const RunResult& r) {
+  Json by_class = Json::object(), bands = Json::object();
+  for (size_t i = 0; i < r.class_names.size(); ++i) {
+    const double mean = r.interruptions(i);
+    by_class[r.class_names[i]] = mean;
+    bands[r.class_names[i]] = {poisson_quantile(mean, 0.025), poisson_quantile(mean, 0.975)};
+  }
+  return {{"unexpected", r.unexpected()},
+          {"planned", r.planned()},
+          {"by_class", by_class},
+          {"band_95", bands}};
+}
+
+Json object_of(const RunResult& r) {
+  Json account;
+  const auto seconds = r.time_account_seconds();
+  for (size_t i = 0; i < kRunTerms; ++i) account[std::string(kRunTermNames[i])] = seconds[i];
+  Json contributions = Json::array();
+  for (const Contribution& part : r.contributions) {
+    contributions.push_back({{"name", part.name},
+                             {"effective_training_time_if_halved", part.if_halved},
+                             {"gain", part.gain},
+                             {"gain_stderr", part.gain_stderr}});
+  }
+  return {{"scenario", r.scenario},
+          {"gpus", r.gpus},
+          {"horizon_s", r.mean_horizon_seconds()},
+          {"replicas", static_cast<int64_t>(r.replicas.size())},
+          {"effective_training_time", r.effective_training_time()},
+          {"effective_training_time_p05", quantile(r, 0.05)},
+          {"effective_training_time_p50", quantile(r, 0.50)},
+          {"effective_training_time_p95", quantile(r, 0.95)},
+          {"kept_step_share", r.kept_step_share()},
+          {"interruptions", interruptions(r)},
+          {"mean_time_between_interruptions_s", r.mean_time_between_interruptions_seconds()},
+          {"tokens", r.tokens()},
+          {"steps", r.steps()},
+          {"step_time_s", r.nominal_step.seconds()},
+          {"mfu", r.mfu()},
+          {"tokens_per_second", r.tokens_per_second()},
+          {"gpu_hours", r.gpu_hours()},
+          {"gpu_energy_mwh", r.gpu_energy_megawatt_hours()},
+          {"restarts", mean_of(r, &ReplicaResult::restarts_begun)},
+          {"undetected_corruptions", mean_of(r, &ReplicaResult::undetected_corruptions)},
+          {"time_account_s", account},
+          {"contributions", contributions},
+          {"distinct_conditions", r.distinct_conditions},
+          {"fingerprint", r.fingerprint()},
+          {"wall_s", r.wall_seconds},
+          {"warnings", r.warnings}};
+}
+
+std::string text_of(const Json& json) {
+  return json.dump(2, ' ', false, nlohmann::detail::error_handler_t::replace) + "\n";
+}
+
+std::string quoted(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+// The shortest digits that read back as the same double.
+std::string number(double value) { return fmt::format("{}", value); }
+
+using Columns = std::vector<std::pair<std::string, std::string>>;  // name, value
+
+Columns columns_of(const RunResult& r) {
+  const auto quantile_text = [&](double p) {
+    return r.replicas.empty() ? std::string() : number(r.effective_training_time_quantile(p));
+  };
+  Columns columns = {
+      {"scenario", quoted(r.scenario)},
+      {"gpus", fmt::format("{}", r.gpus)},
+      {"horizon_s", number(r.mean_horizon_seconds())},
+      {"replicas", fmt::format("{}", r.replicas.size())},
+      {"effective_training_time", number(r.effective_training_time())},
+      {"effective_training_time_p05", quantile_text(0.05)},
+      {"effective_training_time_p95", quantile_text(0.95)},
+      {"kept_step_share", number(r.kept_step_share())},
+      {"unexpected", number(r.unexpected())},
+      {"planned", number(r.planned())},
+      {"mean_time_between_interruptions_s", number(r.mean_time_between_interruptions_seconds())},
+      {"tokens", number(r.tokens())},
+      {"steps", number(r.steps())},
+      {"mfu", number(r.mfu())},
+      {"tokens_per_second", number(r.tokens_per_second())},
+      {"gpu_hours", number(r.gpu_hours())},
+      {"gpu_energy_mwh", number(r.gpu_energy_megawatt_hours())}};
+  const auto account = r.time_account_seconds();
+  for (size_t i = 0; i < kRunTerms; ++i)
+    columns.emplace_back(fmt::format("{}_s", kRunTermNames[i]), number(account[i]));
+  columns.emplace_back("wall_s", number(r.wall_seconds));
+  columns.emplace_back("fingerprint", r.fingerprint());
+  columns.emplace_back("warnings", quoted(fmt::format("{}", fmt::join(r.warnings, "; "))));
+  return columns;
+}
+
+Columns columns_of(const RunResult& r, size_t index) {
+  const ReplicaResult& replica = r.replicas[index];
+  Columns columns = {{"replica", fmt::format("{}", index)},
+                     {"horizon_s", number(replica.horizon.seconds())},
+                     {"effective_training_time", number(replica.effective_training_time())},
+                     {"steps", fmt::format("{}", replica.steps)},
+                     {"planned", fmt::format("{}", replica.planned)}};
+  for (size_t i = 0; i < kRunTerms; ++i) {
+    columns.emplace_back(fmt::format("{}_s", kRunTermNames[i]),
+                         number(replica.account[i].seconds()));
+  }
+  for (size_t i = 0; i < r.class_names.size(); ++i) {
+    columns.emplace_back(quoted(r.class_names[i]), fmt::format("{}", replica.by_class[i]));
+  }
+  return columns;
+}
+
+void append_line(const Columns& columns, bool with_header, std::string& header, std::string& rows) {
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const char* separator = i + 1 == columns.size() ? "\n" : ",";
+    if (with_header) header += columns[i].first + separator;
+    rows += columns[i].second + separator;
+  }
+}
+
+}  // namespace
+
+std::string run_json(const RunResult& result) { return text_of(object_of(result)); }
+
+std::string runs_json(std::span<const RunResult> results) {
+  Json all = Json::array();
+  for (const RunResult& result : results) all.push_back(object_of(result));
+  return text_of(all);
+}
+
+std::string runs_csv(std::span<const RunResult> results) {
+  std::string header, rows;
+  for (const RunResult& result : results)
+    append_line(columns_of(result), header.empty(), header, rows);
+  return header + rows;
+}
+
+std::string replicas_csv(const RunResult& result) {
+  std::string header, rows;
+  for (size_t i = 0; i < result.replicas.size(); ++i)
+    append_line(columns_of(result, i), i == 0, header, rows);
+  return header + rows;
+}
+
+}  // namespace herdsim
