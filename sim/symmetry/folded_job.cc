@@ -14,8 +14,7 @@ void fold_paths(const Lane& lane, const Partition& instances, const JobClasses& 
   std::vector<std::tuple<uint32_t, uint32_t, int64_t>> terms;  // transfer class, link class, count
   for (size_t i = 0; i < lane.instances; ++i) {
     for (const Crossing& crossing : lane.path(i)) {
-      const auto at = std::lower_bound(classes.links.begin(), classes.links.end(), crossing.link);
-      const auto slot = static_cast<uint32_t>(at - classes.links.begin());
+      const uint32_t slot = classes.slot_of_link[crossing.link.index()];
       const uint32_t link_class = classes.link_classes.class_of[slot];
       if (classes.link_classes.representative[link_class] != slot) continue;
       terms.emplace_back(instances.class_of[i], link_class, crossing.count);

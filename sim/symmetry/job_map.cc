@@ -139,6 +139,7 @@ class JobMapper {
     lane.slot = slot;
     lane.instances = graph_.grid.ranks();
     lane.shapes.push_back(GroupShape{});  // of ranks that send nothing here
+    std::array<uint32_t, kHopClasses> shape_of_hop{};  // pairs of one hop class have one shape
     lane.first_crossing.push_back(0);
     for (size_t r = 0; r < lane.instances; ++r) {
       const RankId rank(r);
@@ -147,8 +148,12 @@ class JobMapper {
       if (slot < peers.size()) {
         const GpuId from = gpu_of(rank);
         const GpuId to = gpu_of(graph_.grid.with(rank, Axis::kPp, peers[slot].index()));
-        const std::array<GpuId, 2> pair = {from, to};
-        shape = index_of(lane.shapes, group_shape(machine_.fabric, pair));
+        uint32_t& known = shape_of_hop[static_cast<size_t>(machine_.fabric.hop_class(from, to))];
+        if (known == 0) {
+          const std::array<GpuId, 2> pair = {from, to};
+          known = index_of(lane.shapes, group_shape(machine_.fabric, pair));
+        }
+        shape = known;
         append_point_to_point_path(machine_.fabric, from, to, lane.crossings);
       }
       lane.shape_of.push_back(shape);

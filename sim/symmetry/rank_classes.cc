@@ -81,26 +81,30 @@ Partition singletons(size_t count) {
   return partition;
 }
 
-std::vector<LinkId> crossed_links(const JobMap& map) {
-  std::vector<LinkId> links;
+// Lists the links that transfers cross and says where each is in the list.
+void list_crossed_links(const Machine& machine, const JobMap& map, JobClasses& out) {
+  constexpr uint32_t kCrossed = 1;
+  out.slot_of_link.assign(machine.fabric.links().size(), 0);
   for (const Lane& lane : map.lanes) {
-    for (const Crossing& crossing : lane.crossings) links.push_back(crossing.link);
+    for (const Crossing& crossing : lane.crossings) {
+      out.slot_of_link[crossing.link.index()] = kCrossed;
+    }
   }
-  std::sort(links.begin(), links.end());
-  links.erase(std::unique(links.begin(), links.end()), links.end());
-  return links;
+  for (size_t l = 0; l < out.slot_of_link.size(); ++l) {
+    if (out.slot_of_link[l] != kCrossed) continue;
+    out.slot_of_link[l] = static_cast<uint32_t>(out.links.size());
+    out.links.emplace_back(l);
+  }
 }
 
 class Refinement {
  public:
-  Refinement(const OpGraph& graph, const Machine& machine, const JobMap& map)
-      : graph_(graph), map_(map), links_(crossed_links(map)) {
-    slot_of_link_.assign(machine.fabric.links().size(), 0);
-    for (size_t i = 0; i < links_.size(); ++i) {
-      slot_of_link_[links_[i].index()] = static_cast<uint32_t>(i);
-      link_colour_.push_back(
-          mix64(static_cast<uint64_t>(machine.capacity[links_[i]].bytes_per_second())));
+  Refinement(const OpGraph& graph, const Machine& machine, const JobMap& map) : map_(map) {
+    list_crossed_links(machine, map, out_);
+    for (const LinkId link : out_.links) {
+      link_colour_.push_back(mix64(static_cast<uint64_t>(machine.capacity[link].bytes_per_second())));
     }
+    list_neighbours(graph);
     for (size_t r = 0; r < graph.grid.ranks(); ++r) {
       const RankId rank(r);
       Fingerprint own;
@@ -130,17 +134,40 @@ class Refinement {
       if (now == classes) break;
       classes = now;
     }
-    JobClasses out;
-    out.ranks = partition_of(rank_colour_);
+    out_.ranks = partition_of(rank_colour_);
     for (const std::vector<Colour>& colours : lane_colour_) {
-      out.lanes.push_back(partition_of(colours));
+      out_.lanes.push_back(partition_of(colours));
     }
-    out.link_classes = partition_of(link_colour_);
-    out.links = std::move(links_);
-    return out;
+    out_.link_classes = partition_of(link_colour_);
+    return std::move(out_);
   }
 
  private:
+  static constexpr uint32_t kNobody = UINT32_MAX;
+
+  // For each lane and rank: its group, or who receives its messages.
+  void list_neighbours(const OpGraph& graph) {
+    for (const Lane& lane : map_.lanes) {
+      std::vector<uint32_t> neighbours;
+      neighbours.reserve(graph.grid.ranks());
+      for (size_t r = 0; r < graph.grid.ranks(); ++r) {
+        const RankId rank(r);
+        if (!lane.is_message) {
+          const CommGroupId group = graph.grid.group_of(rank, lane.communicator);
+          neighbours.push_back(static_cast<uint32_t>(group.index()));
+          continue;
+        }
+        const std::vector<ProgramId>& peers = map_.peers[graph.program_of(rank)];
+        neighbours.push_back(
+            lane.slot < peers.size()
+                ? static_cast<uint32_t>(
+                      graph.grid.with(rank, Axis::kPp, peers[lane.slot].index()).index())
+                : kNobody);
+      }
+      neighbours_.push_back(std::move(neighbours));
+    }
+  }
+
   // A class never merges again, so an unchanged total means that no class split.
   uint64_t count() const {
     uint64_t total = distinct(rank_colour_) + distinct(link_colour_);
@@ -151,7 +178,7 @@ class Refinement {
   Colour path_colour(const Lane& lane, size_t instance) const {
     Colour sum = 0;
     for (const Crossing& crossing : lane.path(instance)) {
-      sum += contribution(link_colour_[slot_of_link_[crossing.link.index()]],
+      sum += contribution(link_colour_[out_.slot_of_link[crossing.link.index()]],
                           static_cast<uint64_t>(crossing.count));
     }
     return sum;
@@ -163,19 +190,16 @@ class Refinement {
       std::vector<Colour>& colours = lane_colour_[l];
       if (lane.is_message) {
         for (size_t r = 0; r < lane.instances; ++r) {
-          const RankId rank(r);
-          const std::vector<ProgramId>& peers = map_.peers[graph_.program_of(rank)];
-          if (lane.slot >= peers.size()) continue;
-          const RankId peer = graph_.grid.with(rank, Axis::kPp, peers[lane.slot].index());
+          const uint32_t peer = neighbours_[l][r];
+          if (peer == kNobody) continue;
           colours[r] = mix64(colours[r] + contribution(rank_colour_[r], 1) +
-                             contribution(rank_colour_[peer.index()], 2) + path_colour(lane, r));
+                             contribution(rank_colour_[peer], 2) + path_colour(lane, r));
         }
         continue;
       }
       sums_.assign(lane.instances, 0);
       for (size_t r = 0; r < rank_colour_.size(); ++r) {
-        sums_[graph_.grid.group_of(RankId(r), lane.communicator).index()] +=
-            contribution(rank_colour_[r], 3);
+        sums_[neighbours_[l][r]] += contribution(rank_colour_[r], 3);
       }
       for (size_t i = 0; i < lane.instances; ++i) {
         colours[i] = mix64(colours[i] + sums_[i] + path_colour(lane, i));
@@ -184,18 +208,18 @@ class Refinement {
   }
 
   void colour_links() {
-    sums_.assign(links_.size(), 0);
+    sums_.assign(out_.links.size(), 0);
     for (size_t l = 0; l < map_.lanes.size(); ++l) {
       const Lane& lane = map_.lanes[l];
       for (size_t i = 0; i < lane.instances; ++i) {
         const Colour colour = lane_colour_[l][i];
         for (const Crossing& crossing : lane.path(i)) {
-          sums_[slot_of_link_[crossing.link.index()]] +=
+          sums_[out_.slot_of_link[crossing.link.index()]] +=
               contribution(colour, static_cast<uint64_t>(crossing.count) * 16 + l);
         }
       }
     }
-    for (size_t i = 0; i < links_.size(); ++i) link_colour_[i] = mix64(link_colour_[i] + sums_[i]);
+    for (size_t i = 0; i < sums_.size(); ++i) link_colour_[i] = mix64(link_colour_[i] + sums_[i]);
   }
 
   void colour_ranks() {
@@ -203,26 +227,22 @@ class Refinement {
     for (size_t l = 0; l < map_.lanes.size(); ++l) {
       const Lane& lane = map_.lanes[l];
       for (size_t r = 0; r < rank_colour_.size(); ++r) {
-        const RankId rank(r);
+        const uint32_t neighbour = neighbours_[l][r];
         if (!lane.is_message) {
-          const size_t group = graph_.grid.group_of(rank, lane.communicator).index();
-          sums_[r] += contribution(lane_colour_[l][group], 5 + l);
-          continue;
+          sums_[r] += contribution(lane_colour_[l][neighbour], 5 + l);
+        } else if (neighbour != kNobody) {
+          const Colour colour = lane_colour_[l][r];
+          sums_[r] += contribution(colour, 5 + l);
+          sums_[neighbour] += contribution(colour, 1000 + l);
         }
-        sums_[r] += contribution(lane_colour_[l][r], 6 + l);
-        const std::vector<ProgramId>& peers = map_.peers[graph_.program_of(rank)];
-        if (lane.slot >= peers.size()) continue;
-        const RankId peer = graph_.grid.with(rank, Axis::kPp, peers[lane.slot].index());
-        sums_[peer.index()] += contribution(lane_colour_[l][r], 1000 + l);
       }
     }
     for (size_t r = 0; r < rank_colour_.size(); ++r) rank_colour_[r] = mix64(sums_[r]);
   }
 
-  const OpGraph& graph_;
   const JobMap& map_;
-  std::vector<LinkId> links_;
-  std::vector<uint32_t> slot_of_link_;
+  JobClasses out_;
+  std::vector<std::vector<uint32_t>> neighbours_;  // by lane and rank
   std::vector<Colour> rank_colour_, link_colour_;
   std::vector<std::vector<Colour>> lane_colour_;
   std::vector<Colour> sums_;
@@ -234,11 +254,11 @@ JobClasses classify(const OpGraph& graph, const Machine& machine, const JobMap& 
   return Refinement(graph, machine, map).refine();
 }
 
-JobClasses no_classes(const OpGraph& graph, const JobMap& map) {
+JobClasses no_classes(const OpGraph& graph, const Machine& machine, const JobMap& map) {
   JobClasses out;
   out.ranks = singletons(graph.grid.ranks());
   for (const Lane& lane : map.lanes) out.lanes.push_back(singletons(lane.instances));
-  out.links = crossed_links(map);
+  list_crossed_links(machine, map, out);
   out.link_classes = singletons(out.links.size());
   return out;
 }

@@ -29,14 +29,15 @@ struct Partition {
 struct JobClasses {
   Partition ranks;
   std::vector<Partition> lanes;  // instances, by lane
-  // Links that transfers cross, in ascending order, and their classes.
+  // Links that transfers cross, in ascending order, their place in that list, and their classes.
   std::vector<LinkId> links;
-  Partition link_classes;  // over `links`
+  std::vector<uint32_t> slot_of_link;  // by LinkId; meaningless for links that nothing crosses
+  Partition link_classes;              // over `links`
 };
 
 JobClasses classify(const OpGraph& graph, const Machine& machine, const JobMap& map);
 
 // Every vertex alone: what --no-fold simulates.
-JobClasses no_classes(const OpGraph& graph, const JobMap& map);
+JobClasses no_classes(const OpGraph& graph, const Machine& machine, const JobMap& map);
 
 }  // namespace herdsim

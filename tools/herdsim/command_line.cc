@@ -106,9 +106,11 @@ int parse_and_run(int argc, const char* const* argv, Streams streams) {
   }
   const Command* command = find_command(first);
   if (command == nullptr) {
-    throw SpecError({Fault{.problem = fmt::format("there is no command '{}'", first.substr(0, 80)),
-                           .allowed = fmt::format("{}", fmt::join(command_names(), ", ")),
-                           .nearest = nearest_name(first, command_names())}});
+    Fault fault;
+    fault.problem = fmt::format("there is no command '{}'", first.substr(0, 80));
+    fault.allowed = fmt::format("{}", fmt::join(command_names(), ", "));
+    fault.nearest = nearest_name(first, command_names());
+    throw SpecError({fault});
   }
   Options options;
   CLI::App app{std::string(command->help)};
@@ -120,8 +122,9 @@ int parse_and_run(int argc, const char* const* argv, Streams streams) {
     fmt::print(streams.out, "{}", app.help());
     return kExitDone;
   } catch (const CLI::ParseError& error) {
-    throw SpecError({Fault{.problem = fmt::format("{} (see 'herdsim {} --help')", error.what(),
-                                                  command->name)}});
+    Fault fault;
+    fault.problem = fmt::format("{} (see 'herdsim {} --help')", error.what(), command->name);
+    throw SpecError({fault});
   }
   return command->run(options, streams);
 }

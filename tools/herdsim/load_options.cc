@@ -24,10 +24,12 @@ std::optional<Number> number_of(std::string_view text) {
 
 [[noreturn]] void reject(std::string field, std::string problem, std::string allowed,
                          std::string nearest = "") {
-  throw SpecError({Fault{.field = std::move(field),
-                         .problem = std::move(problem),
-                         .allowed = std::move(allowed),
-                         .nearest = std::move(nearest)}});
+  Fault fault;
+  fault.field = std::move(field);
+  fault.problem = std::move(problem);
+  fault.allowed = std::move(allowed);
+  fault.nearest = std::move(nearest);
+  throw SpecError({fault});
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

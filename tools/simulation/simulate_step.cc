@@ -113,7 +113,7 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   const Machine machine{fabric, placement, capacity, factors, tuning, scenario.profile.sms};
   const JobMap map = map_job(out.graph, machine);
   const JobClasses classes =
-      options.fold ? classify(out.graph, machine, map) : no_classes(out.graph, map);
+      options.fold ? classify(out.graph, machine, map) : no_classes(out.graph, machine, map);
   const FoldedJob job = fold(out.graph, machine, map, classes);
 
   std::vector<RankClassId> traced;

@@ -46,6 +46,21 @@ Flops flops_of(const Kernel& kernel) {
   return Flops();
 }
 
+// Messages of two directions may be on the wire to one rank at once, but a lane shows one thing at a time: each arrival
+// is shown from the end of the one before it. The send has the whole time on the wire.
+void queue_arrivals(std::vector<Span>& spans, size_t first) {
+  const auto begin = spans.begin() + static_cast<ptrdiff_t>(first);
+  const auto arrivals = std::stable_partition(
+      begin, spans.end(), [](const Span& span) { return span.stream != Stream::kReceive; });
+  std::stable_sort(arrivals, spans.end(),
+                   [](const Span& a, const Span& b) { return a.end < b.end; });
+  Instant free = Instant::start();
+  for (auto span = arrivals; span != spans.end(); ++span) {
+    span->begin = std::max(span->begin, free);
+    free = span->end;
+  }
+}
+
 class TraceBuilder {
  public:
   TraceBuilder(const OpGraph& graph, const CostedGraph& costs, StepTrace& trace)
@@ -63,6 +78,7 @@ class TraceBuilder {
         add_transfer(rank, op, work, span);
       }
     }
+    queue_arrivals(trace_.spans, first);
     std::stable_sort(trace_.spans.begin() + static_cast<ptrdiff_t>(first), trace_.spans.end(),
                      [](const Span& a, const Span& b) {
                        return std::pair(a.stream, a.begin) < std::pair(b.stream, b.begin);

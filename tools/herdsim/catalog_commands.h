@@ -1,0 +1,13 @@
+// catalog, topology, profile, help: what there is.
+#pragma once
+
+#include "tools/herdsim/command.h"
+
+namespace herdsim {
+
+int run_catalog_command(const Options& options, Streams streams);
+int run_topology_command(const Options& options, Streams streams);
+int run_profile_command(const Options& options, Streams streams);
+int run_help_command(const Options& options, Streams streams);
+
+}  // namespace herdsim

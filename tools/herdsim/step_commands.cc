@@ -1,0 +1,160 @@
+// step, compare, explain, spec: what a scenario says and what one step of it takes.
+#include "tools/herdsim/step_commands.h"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include "sim/base/error.h"
+#include "sim/base/text.h"
+#include "tools/herdsim/load_options.h"
+#include "tools/herdsim/record_run.h"
+#include "tools/report/step_comparison.h"
+#include "tools/report/step_efficiency.h"
+#include "tools/report/step_report.h"
+#include "tools/scenario/load_scenario.h"
+#include "tools/simulation/explanation.h"
+#include "traces/perfetto_writer.h"
+
+namespace herdsim {
+namespace {
+
+std::optional<PublishedFigures> published_of(const Scenario& scenario) {
+  if (!scenario.published) return std::nullopt;
+  PublishedFigures figures{.source = scenario.published->source,
+                           .model_tflops_per_gpu = std::nullopt,
+                           .mfu = std::nullopt};
+  if (scenario.published->model_tflops_per_gpu > 0) {
+    figures.model_tflops_per_gpu = scenario.published->model_tflops_per_gpu;
+  }
+  if (scenario.published->mfu > 0) figures.mfu = scenario.published->mfu;
+  return figures;
+}
+
+std::vector<Figure> figures_of(const StepResult& r) {
+  std::vector<Figure> figures = {{"step_time_s", r.step_time.seconds()},
+                                 {"mfu", r.mfu_causal()},
+                                 {"mfu_full_attention", r.mfu_full()},
+                                 {"model_tflops_per_gpu", r.flops_per_gpu_causal().teraflops()},
+                                 {"tokens_per_second_per_gpu", r.tokens_per_second_per_gpu()},
+                                 {"bubble_fraction", r.bubble_fraction()}};
+  if (r.peak_stage() != nullptr) {
+    figures.push_back(
+        {"peak_memory_bytes", static_cast<double>(r.peak_stage()->peak.count())});
+  }
+  return figures;
+}
+
+// A speed is no answer for a model whose weights, gradients and optimizer alone do not fit.
+void refuse_state_beyond_memory(const StepResult& result, const Options& options) {
+  if (options.ignore_memory) return;
+  for (const StageMemory& stage : result.memory) {
+    const Bytes state = stage.weights + stage.gradients + stage.optimizer;
+    if (state <= result.memory_capacity) continue;
+    Fault fault;
+    fault.file = result.scenario;
+    fault.field = "parallel";
+    fault.problem = fmt::format(
+        "does not fit: {} of weights, gradients and optimizer state a GPU on stage {}, {} of HBM",
+        to_text(state), stage.stage, to_text(result.memory_capacity));
+    fault.allowed = "more sharding, more GPUs, or --ignore-memory";
+    throw SpecError({fault});
+  }
+}
+
+StepSimulation simulate(const Scenario& scenario, const Options& options) {
+  StepOptions step;
+  step.fold = !options.no_fold;
+  if (!options.trace.empty()) step.traced_ranks = ranks_of(options.trace_ranks, scenario);
+  StepSimulation simulation = simulate_step(scenario, step);
+  refuse_state_beyond_memory(simulation.result, options);
+  return simulation;
+}
+
+void write_trace(const StepTrace& trace, const Options& options, Streams streams) {
+  if (options.trace.empty()) return;
+  if (!options.quiet) {
+    fmt::print(streams.err, "writing {}: {} ranks, about {}\n", options.trace, trace.ranks.size(),
+               to_text(Bytes(estimated_trace_bytes(trace))));
+  }
+  write_perfetto_file(trace, options.trace);
+}
+
+void print_steps(const std::vector<Scenario>& scenarios, const std::vector<StepResult>& results,
+                 const Options& options, Streams streams) {
+  switch (options.format) {
+    case OutputFormat::kTable:
+      fmt::print(streams.out, "{}", step_table(results.front(), published_of(scenarios.front())));
+      return;
+    case OutputFormat::kJson:
+      fmt::print(streams.out, "{}", step_json(results.front()));
+      return;
+    case OutputFormat::kCsv:
+      fmt::print(streams.out, "{}", steps_csv(results));
+      return;
+  }
+}
+
+int compare_many(const Options& options, Streams streams, bool explain) {
+  std::vector<StepResult> results;
+  for (const std::string& name : options.names) {
+    const Scenario scenario = scenario_of(options, name);
+    results.push_back(simulate(scenario, options).result);
+    print_warnings(results.back().warnings, options, streams);
+  }
+  const StepResult& a = results.front();
+  const StepResult& b = results.back();
+  switch (options.format) {
+    case OutputFormat::kTable:
+      if (!explain) fmt::print(streams.out, "{}\n", comparison_table(results));
+      if (results.size() == 2 && !explain) fmt::print(streams.out, "{}\n", difference_table(a, b));
+      if (results.size() == 2) fmt::print(streams.out, "{}", efficiency_table(a, b));
+      break;
+    case OutputFormat::kJson:
+      fmt::print(streams.out, "{}",
+                 explain ? efficiency_json(a, b)
+                         : results.size() == 2 ? difference_json(a, b) : steps_json(results));
+      break;
+    case OutputFormat::kCsv:
+      fmt::print(streams.out, "{}", steps_csv(results));
+      break;
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+int run_step_command(const Options& options, Streams streams) {
+  const Scenario scenario = scenario_of(options, options.names.front());
+  const StepSimulation simulation = simulate(scenario, options);
+  write_trace(simulation.trace, options, streams);
+  if (!options.db.empty()) record_step(scenario, simulation, options);
+  // The table has its own list of warnings; a program that reads JSON or CSV has them there or on the error stream.
+  if (options.format == OutputFormat::kCsv) {
+    print_warnings(simulation.result.warnings, options, streams);
+  }
+  print_steps({scenario}, {simulation.result}, options, streams);
+  return check_requirements(options.require, figures_of(simulation.result), streams);
+}
+
+int run_compare_command(const Options& options, Streams streams) {
+  return compare_many(options, streams, false);
+}
+
+int run_explain_command(const Options& options, Streams streams) {
+  if (options.names.size() == 2) return compare_many(options, streams, true);
+  const Scenario scenario = scenario_of(options, options.names.front());
+  const StepSimulation simulation = simulate(scenario, options);
+  fmt::print(streams.out, "{}",
+             options.format == OutputFormat::kJson ? explanation_json(scenario, simulation)
+                                                   : explanation_table(scenario, simulation));
+  return kExitDone;
+}
+
+int run_spec_command(const Options& options, Streams streams) {
+  const Scenario scenario = scenario_of(options, options.names.front());
+  print_warnings(scenario.warnings, options, streams);
+  fmt::print(streams.out, "{}", scenario.effective_text);
+  return kExitDone;
+}
+
+}  // namespace herdsim
