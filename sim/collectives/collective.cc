@@ -21,35 +21,39 @@ Duration microseconds_rounded_up(double us) { return seconds_rounded_up(us * 1e-
 
 double as_double(int64_t n) { return static_cast<double>(n); }
 
-// Bytes that must leave (and enter) each member's NIC, or its NVLink port for a group inside a
-// node: the conservation law of each kind, shared evenly by the members of a node.
-//   all-gather, reduce-scatter: all but its own part passes each node boundary: S (R - 1) / R over
-//   p NICs all-reduce: the same, out for the reduction and back for the result; 2 S (N - 1) / N for
-//   trees of N nodes nvls: a port sends its vector to be reduced and receives the result, S (R + 1)
-//   / R
-int64_t port_bytes(CollectiveKind kind, int64_t s, const GroupShape& g, Algorithm algorithm) {
-  const int64_t r = g.ranks, p = g.ranks_per_node();
-  const auto share = [](Int128 numerator, Int128 denominator) {
-    return static_cast<int64_t>((numerator + denominator - 1) / denominator);
-  };
+// The part of a message that must leave (and enter) each member's NIC, or its NVLink port for a
+// group inside a node: the conservation law of each kind, shared evenly by the members of a node.
+struct PortShare {
+  int64_t numerator = 1, denominator = 1;
+
+  Bytes of(Bytes bytes) const {
+    const Int128 product = static_cast<Int128>(bytes.count()) * numerator;
+    return Bytes(static_cast<int64_t>((product + denominator - 1) / denominator));
+  }
+  double value() const { return as_double(numerator) / as_double(denominator); }
+};
+
+PortShare port_share(CollectiveKind kind, const GroupShape& g, Algorithm algorithm) {
+  const int64_t r = g.ranks, p = g.ranks_per_node(), n = g.nodes;
+  const int64_t ports = n > 1 ? p : 1;  // that share an edge of a ring
   switch (kind) {
     case CollectiveKind::kAllReduce:
-      if (algorithm == Algorithm::kNvls) return share(Int128{s} * (r + 1), r);
-      if (algorithm == Algorithm::kNvlsTree || (algorithm == Algorithm::kTree && g.nodes > 1)) {
-        return share(Int128{2} * s * (g.nodes - 1), Int128{g.nodes} * p);
-      }
-      return share(Int128{2} * s * (r - 1), Int128{r} * (g.nodes > 1 ? p : 1));
+      // A port sends its vector to be reduced in the switch, and its part of the result to all.
+      if (algorithm == Algorithm::kNvls) return {r + 1, r};
+      // Up a tree of nodes and down again, every node but the root.
+      if (n > 1 && algorithm != Algorithm::kRing) return {2 * (n - 1), n * p};
+      return {2 * (r - 1), r * ports};
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
-      return share(Int128{s} * (r - 1), Int128{r} * (g.nodes > 1 ? p : 1));
+      return {r - 1, r * ports};
     case CollectiveKind::kAllToAll:
-      return share(Int128{s} * (g.nodes > 1 ? r - p : r - 1), r);
+      return {n > 1 ? r - p : r - 1, r};
     case CollectiveKind::kBroadcast:
-      return g.nodes > 1 ? share(s, p) : s;
+      return {1, ports};
     case CollectiveKind::kSendRecv:
-      return s;
+      break;
   }
-  return s;
+  return {};
 }
 
 // How often a member's NVLink port carries the rate of its NIC.
@@ -94,7 +98,7 @@ AppliedCorrection correction_for(CollectiveKind kind, const GroupShape& g, const
     case Algorithm::kPat:
       return {t.pat};
     case Algorithm::kRing:
-      if (ring_bus_bandwidth(g, t) < t.ring_bandwidth) return {t.nic_ring, passes * (g.nodes - 1)};
+      if (ring_bus_bandwidth(g, t) < t.ring_bandwidth) return {t.nic_ring};
       return {t.ring, passes * (g.ranks - 1)};
     case Algorithm::kTree:
     case Algorithm::kNvls:
@@ -102,14 +106,27 @@ AppliedCorrection correction_for(CollectiveKind kind, const GroupShape& g, const
     case Algorithm::kCollNet:
       break;
   }
-  return g.nodes == 2 ? AppliedCorrection{t.tree_two_nodes}
-                      : AppliedCorrection{t.tree, tree_levels(g)};
+  return {g.nodes == 2 ? t.tree_two_nodes : t.tree, tree_levels(g)};
 }
 
 struct Cost {
   double latency_us = 0;
   double bandwidth = 0;  // GB/s of the message
 };
+
+// PAT, and rings that NICs limit, take the time NCCL predicts for the
+// protocol it chose. For the others the prediction only chooses: corrections
+// start from the family's least latency and the bandwidth of its wires.
+Cost choice_cost(const NcclChoice& choice, Bytes bytes, const GroupShape& g, const NcclTuning& t) {
+  const NcclPrediction& best = choice.best;
+  const bool limited_by_nics = ring_bus_bandwidth(g, t) < t.ring_bandwidth;
+  if (best.algorithm == Algorithm::kPat ||
+      (best.algorithm == Algorithm::kRing && limited_by_nics)) {
+    const double transfer_us = as_double(bytes.count()) / (1000 * best.bandwidth);
+    return {.latency_us = best.time_us - transfer_us, .bandwidth = best.bandwidth};
+  }
+  return {.latency_us = choice.least_latency_us, .bandwidth = choice.wire_bandwidth};
+}
 
 // Pairwise transfers: every member sends to each other one at a time.
 Cost pairwise_cost(CollectiveKind kind, const GroupShape& g, const NcclTuning& t) {
@@ -158,7 +175,7 @@ CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShap
     const NcclChoice choice = nccl_choice(kind, bytes, g, t);
     plan.algorithm = choice.best.algorithm;
     plan.protocol = choice.best.protocol;
-    cost = {.latency_us = choice.least_latency_us, .bandwidth = choice.wire_bandwidth};
+    cost = choice_cost(choice, bytes, g, t);
     const bool nvls = plan.algorithm == Algorithm::kNvls || plan.algorithm == Algorithm::kNvlsTree;
     plan.channels =
         nvls ? t.nvls_blocks : used_channels(bytes, g, plan.protocol, ring_channels(g, t));
@@ -167,11 +184,11 @@ CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShap
   plan.latency =
       microseconds_rounded_up(cost.latency_us * correction.latency_factor +
                               as_double(stages) * correction.fill_microseconds.at(bytes));
-  plan.volume = Bytes(port_bytes(kind, bytes.count(), g, plan.algorithm));
-  const double seconds =
-      as_double(bytes.count()) / (cost.bandwidth * 1e9 * correction.efficiency.at(bytes));
-  plan.rate_cap = std::max(Bandwidth::from_bytes_per_second(1),
-                           bytes_per_second(as_double(plan.volume.count()) / seconds));
+  const PortShare share = port_share(kind, g, plan.algorithm);
+  plan.volume = share.of(bytes);
+  plan.rate_cap = std::max(
+      Bandwidth::from_bytes_per_second(1),
+      bytes_per_second(share.value() * cost.bandwidth * 1e9 * correction.efficiency.at(bytes)));
   plan.nic_crossings = g.nodes > 1 ? 1 : 0;
   plan.nvlink_crossings = nvlink_crossings(kind, g, plan.algorithm);
   plan.extrapolated = !measured(correction, bytes, g);

@@ -98,8 +98,8 @@ double ring_latency(CollectiveKind kind, const GroupShape& g, const NcclTuning& 
   const double network_steps = ring_steps(kind, g.nodes);
   const double post = t.network_post * (p == Protocol::kSimple ? 3 : 1);
   const double nvlink = std::max(t.ring_nvlink.at(p), post);
-  // With one rank a node NCCL books the tree's hop: receive and send share the GPU's NIC.
-  const double net = (g.ranks_per_node() == 1 ? t.tree_net : t.ring_net).at(p);
+  // With one rank a node receive and send share the GPU's NIC, and a hop is longer.
+  const double net = (g.ranks_per_node() == 1 ? t.ring_net_one_rank : t.ring_net).at(p);
   return t.ring_base.at(p) + (steps - network_steps) * nvlink +
          network_steps * network_hop(net, mean_hop_extra(g, t));
 }
@@ -163,23 +163,29 @@ double tree_bandwidth_of(const GroupShape& g, const NcclTuning& t, Protocol p) {
   return 0;
 }
 
+// One channel a GPU of the node, at most those of a host of 8.
+double nvls_channels(const GroupShape& g) {
+  return as_double(std::min<int64_t>(8, g.ranks_per_node()));
+}
+
 // What NVLS moves, as a bus bandwidth: one channel a GPU of the node, up through the switch and
 // down, the last of them busy with the reduction. Across nodes a channel is at most what its NIC
 // and its part of a tree carry.
 double nvls_bus_bandwidth(const GroupShape& g, const NcclTuning& t) {
-  const double channels = as_double(g.ranks_per_node());
-  const double node = 2 * 0.85 * t.nvls_channel * (channels - 1) / channels;
-  if (g.nodes == 1) return channels * node;
+  const double gpus = as_double(g.ranks_per_node());
+  const double channels = nvls_channels(g);
+  const double node = 2 * 0.85 * t.nvls_channel * (channels - 1);
+  if (g.nodes == 1) return node;
   const double network =
       g.nodes == 2 ? std::min(2 * t.nic_bandwidth, 57.7) : std::min(t.nic_bandwidth, 45.5);
-  return channels * std::min(node, network);
+  return std::min(node, gpus * network);
 }
 
 // GB/s of the message, as releases before 2.22 predicted it.
 double early_nvls_bandwidth(const GroupShape& g, const NcclTuning& t) {
   const double network = g.nodes == 2 ? t.nic_bandwidth : t.nic_bandwidth / 2;
   const double channel = g.nodes == 1 ? t.nvls_channel : std::min(t.nvls_channel, network);
-  return as_double(g.ranks_per_node()) * channel * t.early_nvls_ratio;
+  return nvls_channels(g) * channel * t.early_nvls_ratio;
 }
 
 // Bytes of the message a byte on each edge of a ring. A broadcast passes every edge once.

@@ -130,6 +130,9 @@ NcclTuning h100_tuning(std::string_view nccl_version) {
   t.ring_base = {.ll = 6.6, .ll128 = 14.0, .simple = 8.4};
   t.ring_nvlink = {.ll = 0.6, .ll128 = 1.9, .simple = 3.4};
   t.ring_net = {.ll = 2.7, .ll128 = 4.0, .simple = 14.0};
+  // NCCL books these hops since 2.22, as a tree's. The wire was no faster before, so they hold for
+  // every release.
+  t.ring_net_one_rank = {.ll = 5.0, .ll128 = 8.5, .simple = 14.0};
   t.nvls_nvlink = release.nvls_nvlink;
   t.nvls_tree_net = release.nvls_tree_net;
   t.early_nvls_ratio = release.early_nvls_ratio;

@@ -45,7 +45,7 @@ struct SizeCurve {
 //   latency = latency_factor * least predicted latency of the family + stages * fill(bytes)
 //   rate    = bandwidth of large messages * efficiency(bytes)
 // `stages` is what a pipeline of chunks passes one after another: the levels of a tree (log2 of the
-// nodes), the steps of a ring, the steps between nodes of a ring that the NICs limit.
+// nodes), or the steps of a ring.
 struct CollectiveCorrection {
   double latency_factor = 1;
   SizeCurve efficiency;
@@ -61,6 +61,7 @@ struct NcclTuning {
   // Microseconds: once, and for every hop over NVLink and over the network.
   PerProtocol tree_base, tree_nvlink, tree_net;
   PerProtocol ring_base, ring_nvlink, ring_net;
+  PerProtocol ring_net_one_rank;  // a node
   double nvls_nvlink = 0, nvls_tree_net = 0;
   bool has_pat = false;  // parallel aggregated trees: all-gather, reduce-scatter, one rank a node
   double pat_base = 8, pat_net = 14, pat_per_rank = 2.8;
