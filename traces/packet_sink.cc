@@ -12,8 +12,8 @@
 namespace herdsim {
 namespace {
 
-// Level 4 writes the events of a step at about 60 MB/s and within a tenth of level 9's size.
-constexpr int kDeflateLevel = 4;
+// Level 1 takes half the time of level 4 for a file that is a tenth larger (on pipelined steps).
+constexpr int kDeflateLevel = 1;
 
 }  // namespace
 

@@ -45,7 +45,7 @@ struct PerfettoCounts {
 
 // Requires: first_fault(trace) is empty.
 // Throws: SpecError naming `name` when the stream refuses bytes.
-// Complexity: n log n in spans and samples; 16 bytes of memory an event beside the trace.
+// Complexity: linear in spans and samples; 32 bytes of memory an event beside the trace.
 PerfettoCounts write_perfetto(const StepTrace& trace, std::ostream& out,
                               const PerfettoOptions& options = {},
                               const std::string& name = "trace");
@@ -57,8 +57,8 @@ PerfettoCounts write_perfetto_file(const StepTrace& trace, const std::string& pa
                                    const PerfettoOptions& options = {});
 
 // Bytes that the file will have: within a tenth uncompressed, within a factor of two compressed
-// where the step repeats itself as training does. Complexity: linear in spans and samples, without
-// sorting or encoding.
+// where the step repeats itself as training does.
+// Complexity: linear in spans and samples, without sorting or encoding.
 int64_t estimated_trace_bytes(const StepTrace& trace, const PerfettoOptions& options = {});
 
 }  // namespace herdsim

@@ -75,9 +75,10 @@ struct EventChoice {
   int64_t max_flows = 0;
 };
 
-// Requires: first_fault(trace) is empty. An arrow is drawn where send and receive are both traced;
-// beyond the limit those of the highest ranks are left out. Complexity: n log n in spans and
-// samples.
+// Requires: first_fault(trace) is empty.
+// An arrow is drawn where send and receive are both traced; beyond the limit those of the highest
+// ranks are left out.
+// Complexity: linear in spans and samples, n log n in flows.
 TraceEvents trace_events(const StepTrace& trace, const TrackTree& tree, const EventChoice& choice);
 
 }  // namespace herdsim

@@ -72,8 +72,8 @@ struct StepTrace {
 
 // What is wrong with a trace, or "" where it keeps every promise above: ranks ascending and known,
 // names in range, no span that ends before it begins or overlaps its neighbour on the stream,
-// samples finite and in order, no receive that ends before its send begins. Complexity: linear in
-// spans and samples, n log n in flows.
+// samples finite and in order, no receive that ends before its send begins.
+// Complexity: linear in spans and samples, n log n in flows.
 std::string first_fault(const StepTrace& trace);
 
 }  // namespace herdsim
