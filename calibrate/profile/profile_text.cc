@@ -27,10 +27,10 @@ std::string number(double v) {
   return text;
 }
 
-// Five significant digits, for numbers whose last digits mean nothing.
+// Four significant digits: more mean nothing in a measurement.
 double rounded(double v) {
   if (v == 0) return 0;
-  const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::abs(v))));
+  const double scale = std::pow(10.0, 3 - std::floor(std::log10(std::abs(v))));
   return std::round(v * scale) / scale;
 }
 

@@ -1,0 +1,27 @@
+// Curves of collectives from measured sizes: repetitions become their median, times are made to
+// never fall with size, and sizes that their neighbours predict are dropped, so that a curve keeps
+// the bends (NCCL changes protocol and algorithm there) and no more.
+#pragma once
+
+#include <vector>
+
+#include "calibrate/fit/cross_validation.h"
+#include "calibrate/profile/measurements.h"
+#include "sim/models/device_profile.h"
+
+namespace herdsim {
+
+// One curve a (kind, ranks, nodes), in order of first appearance. A point is dropped where the line
+// between the points kept, logarithmic in both, is within `tolerance` of it.
+std::vector<CollectiveCurve> fit_collectives(const std::vector<CollectiveMeasurement>& rows,
+                                             const Provenance& provenance, double tolerance,
+                                             int left_out = -1);
+
+// Time of a size, between the points logarithmically; outside them at the outermost point's bus
+// bandwidth (above) and in the outermost point's time (below).
+double collective_seconds(const CollectiveCurve& curve, Bytes size);
+
+void cross_validate_collectives(const std::vector<CollectiveMeasurement>& rows, double tolerance,
+                                ErrorTable& errors);
+
+}  // namespace herdsim

@@ -1,0 +1,125 @@
+#include "calibrate/fit/recipe.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+#include "calibrate/profile/csv_table.h"
+
+namespace herdsim {
+namespace {
+
+// The number behind "key": in a flat JSON object.
+std::optional<double> config_number(const std::string& json, std::string_view key) {
+  const size_t at = json.find("\"" + std::string(key) + "\":");
+  if (at == std::string::npos) return std::nullopt;
+  return std::strtod(json.c_str() + at + key.size() + 3, nullptr);
+}
+
+// A kernel of Liger's benchmark with the bytes it moves an element: elements are the swept size
+// times those of the configuration.
+struct LigerKernel {
+  std::string_view name, provider;
+  StreamClass stream;
+  double bytes;
+};
+
+constexpr LigerKernel kLigerKernels[] = {
+    {"megatron_rms_norm", "liger", StreamClass::kFused, 4},      // bf16 in, bf16 out
+    {"rms_norm", "liger", StreamClass::kFused, 4},               //
+    {"layer_norm", "liger", StreamClass::kFused, 8},             // fp32
+    {"megatron_swiglu", "liger", StreamClass::kFused, 6},        // two bf16 in, one out
+    {"megatron_rms_norm", "torch", StreamClass::kFramework, 4},  //
+    {"layer_norm", "huggingface", StreamClass::kFramework, 8},   //
+    {"megatron_swiglu", "megatron", StreamClass::kFramework, 6},
+};
+
+}  // namespace
+
+const std::vector<Recipe>& recipes() {
+  static const std::vector<Recipe> table = {
+      {.name = "h100-sxm5-80gb",
+       .device = "NVIDIA H100 80GB HBM3 (SXM5)",
+       .data_sheet = "NVIDIA H100 data sheet, dense rates; memory as the driver reports it",
+       .hbm_mebibytes = 81559,
+       .hbm_gigabytes_per_second = 3350,
+       .sms = 132,
+       .board_watts = 700,
+       .bf16 = 989.4,
+       .fp8 = 1978.9,
+       .fp32 = 66.9,
+       .gemm_sustained = "gemm_h100_sglang0.5.14_bf16",
+       .gemm_burst = "gemm_h100_trtllm1.3.0rc20_bf16",
+       .gemm_fp8 = "gemm_h100_trtllm1.3.0rc20_fp8",
+       .attention_causal = {"attn_fwd_causal_h100_sglang0.5.14", "attn_fwd_causal_h100_vllm0.24.0"},
+       .attention_full = "attn_fwd_full_h100_vllm0.24.0",
+       .attention_kernel = "fa3",
+       .nccl = "nccl_h100_2.29.2",
+       .liger_gpu = "NVIDIA H100 80GB HBM3"},
+      {.name = "h200-sxm-141gb",
+       .device = "NVIDIA H200 (SXM)",
+       .data_sheet = "NVIDIA H200 data sheet, dense rates; memory as the driver reports it",
+       .hbm_mebibytes = 143771,
+       .hbm_gigabytes_per_second = 4800,
+       .sms = 132,
+       .board_watts = 700,
+       .bf16 = 989.4,
+       .fp8 = 1978.9,
+       .fp32 = 66.9,
+       .attention_causal = {"attn_fwd_causal_h200_vllm0.24.0"},
+       .attention_kernel = "fa3",
+       .nccl = "nccl_h200_2.29.2"},
+      {.name = "a100-sxm4-80gb",
+       .device = "NVIDIA A100-SXM4-80GB",
+       .data_sheet = "NVIDIA A100 data sheet, dense rates; memory as the driver reports it",
+       .hbm_mebibytes = 81920,
+       .hbm_gigabytes_per_second = 2039,
+       .sms = 108,
+       .board_watts = 400,
+       .bf16 = 312,
+       .fp32 = 19.5,
+       .gemm_sustained = "gemm_a100_sglang0.5.10_bf16",
+       .attention_causal = {"attn_fwd_causal_a100_vllm0.14.0"},
+       .attention_kernel = "fa2",
+       .nccl = "nccl_a100_2.27.3",
+       .liger_gpu = "NVIDIA A100-SXM4-80GB"}};
+  return table;
+}
+
+Measurements PublicTables::aiconfigurator(const std::string& name) const {
+  const std::string file = "aiconfigurator/" + name + ".csv";
+  return read_measurements_csv(text(file), file);
+}
+
+std::vector<CollectiveMeasurement> PublicTables::nccl_log(const std::string& name,
+                                                          const NcclTestsJob& job) const {
+  const std::string file = "nccl_logs/" + name + ".log";
+  return read_nccl_tests_log(text(file), file, job);
+}
+
+std::vector<StreamMeasurement> PublicTables::liger(std::string_view gpu) const {
+  const std::string file = "liger/liger_speed_h100_a100.csv";
+  const CsvTable table(text(file), file);
+  Faults faults;
+  const auto cell = [&](size_t row, std::string_view column) {
+    return table.cell(row, *table.column(column));
+  };
+  std::vector<StreamMeasurement> rows;
+  for (size_t i = 0; i < table.rows(); ++i) {
+    if (cell(i, "gpu_name") != gpu || cell(i, "kernel_operation_mode") != "forward") continue;
+    for (const LigerKernel& kernel : kLigerKernels) {
+      if (cell(i, "kernel_name") != kernel.name || cell(i, "kernel_provider") != kernel.provider)
+        continue;
+      const std::string config = cell(i, "extra_benchmark_config_str");
+      double elements = table.positive_number(i, *table.column("x_value"), faults);
+      for (const std::string_view key : {"M", "S", "B"})
+        elements *= config_number(config, key).value_or(1.0);
+      rows.push_back({{Bytes(std::llround(elements * kernel.bytes)), kernel.stream},
+                      table.positive_number(i, *table.column("y_value_50"), faults) * 1e-3});
+    }
+  }
+  faults.throw_if_any();
+  return rows;
+}
+
+}  // namespace herdsim
