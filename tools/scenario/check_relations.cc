@@ -42,8 +42,8 @@ class RelationCheck {
     sequence();
     batch_and_schedule();
     degraded();
-    run_length();
     names();
+    checkpoint_interval();
   }
 
  private:
@@ -251,7 +251,7 @@ class RelationCheck {
     }
   }
 
-  void run_length() {
+  void checkpoint_interval() {
     if (!sound({"checkpoint.policy", "checkpoint.interval_s"})) return;
     if (!s_.checkpoint.policy.empty() && s_.checkpoint.policy != "none" &&
         s_.checkpoint.interval == Duration::zero()) {

@@ -40,7 +40,9 @@ class Derivation {
       const bool whole = fits >= 1 && fits <= kMaxGpus && fits == std::floor(fits);
       p.set_dp(whole ? static_cast<int64_t>(fits) : 1);
       note("parallel.dp", "gpus / (tp * cp * pp)");
-      if (!whole) {
+      if (!report_.sound({"gpus", "parallel.tp", "parallel.cp", "parallel.pp"})) {
+        report_.mark_faulty("parallel.dp");
+      } else if (!whole) {
         report_.add("parallel.dp",
                     fmt::format("is left out, and gpus ({}) is not divisible by tp * cp * pp ({} * "
                                 "{} * {} = {:.0f})",
@@ -166,7 +168,9 @@ Scenario resolve(const SpecSource& source, const std::vector<std::string>& sets)
     report.origins().set("name", {.comment = "default: the file's name"});
   }
   put_defaults_below(&message, &report);
+  check_fields("", &message, &report);
   Derivation(&message, &report).run();
+  // What was out of range is in range by now: only what has been derived can be reported again.
   check_fields("", &message, &report);
   Scenario scenario = scenario_from_message(message);
   load_device_profile(folder_of(source), message, &scenario, &report);
@@ -212,6 +216,7 @@ ModelArchitecture load_model(const std::string& name_or_path,
   spec::Scenario whole;
   default_spec(&whole);
   spec::Model message = resolve_part(CatalogKind::kModels, source, sets, whole.model(), &report);
+  check_fields("", &message, &report);
   Derivation(&whole, &report).model(&message, "");
   check_fields("", &message, &report);
   report.throw_if_any();

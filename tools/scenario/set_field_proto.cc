@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <vector>
 
 #include "tools/scenario/set_field.h"
@@ -80,6 +81,9 @@ class Setter {
 
   // parts_[i] is the index of an element.
   void element(pb::Message* message, const pb::FieldDescriptor& field, size_t i) {
+    if (field.message_type() == nullptr) {
+      return fault("an element of this list cannot be set alone", "the whole list, as [...]");
+    }
     const pb::Reflection& reflection = *message->GetReflection();
     const int count = reflection.FieldSize(*message, &field);
     const std::string& part = parts_[i];
@@ -93,9 +97,6 @@ class Setter {
               (field.message_type() != nullptr ? "={...}" : "=VALUE"));
     }
     const bool last = i + 1 == parts_.size();
-    if (field.message_type() == nullptr) {
-      return fault("an element of this list cannot be set alone", "the whole list, as [...]");
-    }
     pb::Message* inner = reflection.MutableRepeatedMessage(message, &field, index);
     if (!last) return descend(inner, i + 1);
     inner->Clear();
@@ -118,7 +119,7 @@ class Setter {
       return;
     }
     reflection.ClearField(message, &field);
-    if (parse(field.name() + ": " + literal(field), message)) note(path_);
+    if (parse_field(field.name() + ": " + literal(field), field, message)) note(path_);
   }
 
   void append(pb::Message* message, const pb::FieldDescriptor& field) {
@@ -130,9 +131,10 @@ class Setter {
     const int before = reflection.FieldSize(*message, &field);
     const std::string separator =
         field.message_type() != nullptr && value_.front() == '{' ? " " : ": ";
-    if (!parse(field.name() + separator + value_, message)) return;
-    for (int k = before; k < reflection.FieldSize(*message, &field); ++k)
+    if (!parse_field(field.name() + separator + value_, field, message)) return;
+    for (int k = before; k < reflection.FieldSize(*message, &field); ++k) {
       note(element_path(path_, k));
+    }
     if (before == 0) note(path_);
   }
 
@@ -160,6 +162,21 @@ class Setter {
       return false;
     }
     return parse(value_.substr(1, value_.size() - 2), inner);
+  }
+
+  // Text of that one field and nothing behind it: a value must not smuggle in others.
+  bool parse_field(const std::string& text, const pb::FieldDescriptor& field,
+                   pb::Message* message) {
+    const std::unique_ptr<pb::Message> alone(message->New());
+    if (!parse(text, alone.get())) return false;
+    std::vector<const pb::FieldDescriptor*> fields;
+    alone->GetReflection()->ListFields(*alone, &fields);
+    const bool is_list = field.is_repeated() && value_.front() == '[';
+    const bool one = fields.size() <= 1 && (!field.is_repeated() || is_list ||
+                                            alone->GetReflection()->FieldSize(*alone, &field) == 1);
+    if (!one) fault("is more than one value");
+    if (one) message->MergeFrom(*alone);
+    return one;
   }
 
   bool parse(const std::string& text, pb::Message* message) {

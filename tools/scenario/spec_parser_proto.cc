@@ -121,8 +121,13 @@ class Collector : public pb::io::ErrorCollector {
     fault.problem = shortened(without_period(message));
     std::string name = name_before(text_of(line), static_cast<size_t>(column));
     if (message.starts_with("Unknown enumeration value")) {
-      fault.problem = "\"" + shortened(quoted_word(message, 0)) + "\" is not one of its values";
+      const std::string value = quoted_word(message, 0);
+      fault.problem = "\"" + shortened(value) + "\" is not one of its values";
       name = quoted_word(message, 1);
+      move_back_to(value, line, column, &fault);
+    } else if (message.starts_with("Invalid value for boolean field")) {
+      fault.problem = "\"" + shortened(quoted_word(message, 1)) + "\" is neither";
+      name = quoted_word(message, 0);
     } else if (message.starts_with("Non-repeated field")) {
       fault.problem = "is given twice";
       name = quoted_word(message, 0);
@@ -145,10 +150,7 @@ class Collector : public pb::io::ErrorCollector {
         if (fault.nearest.empty()) fault.allowed = field_names(*descriptor);
         fault.field = prefix_of_type(*root_.GetDescriptor(), *descriptor) + fault.field;
       }
-      // Protobuf points behind the name.
-      const size_t start = text_of(line).rfind(name, static_cast<size_t>(column));
-      if (fault.line > 0 && start != std::string_view::npos)
-        fault.column = static_cast<int>(start) + 1;
+      move_back_to(name, line, column, &fault);
     }
     report(std::move(fault));
   }
@@ -158,6 +160,12 @@ class Collector : public pb::io::ErrorCollector {
     return line >= 0 && static_cast<size_t>(line) < lines_.size()
                ? lines_[static_cast<size_t>(line)]
                : std::string_view{};
+  }
+  // Protobuf points behind what it has read.
+  void move_back_to(const std::string& word, int line, int column, Fault* fault) const {
+    const size_t start = text_of(line).rfind(word, static_cast<size_t>(column));
+    if (fault->line > 0 && start != std::string_view::npos)
+      fault->column = static_cast<int>(start) + 1;
   }
   Fault at(int line, int column) const {
     Fault fault{.file = source_.file};

@@ -1,0 +1,304 @@
+#include "tools/scenario/load_scenario.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/tools/scenario/scenario_text.h"
+#include "tools/scenario/catalog.h"
+
+namespace herdsim {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(LoadScenario, the_run_of_the_54_days_has_the_published_configuration) {
+  const Scenario s = load_scenario("llama3-405b-16384");
+  EXPECT_EQ(s.name, "llama3-405b-16384");
+  EXPECT_EQ(s.model.name, "llama3-405b");
+  EXPECT_EQ(s.model.layers, 126);
+  EXPECT_EQ(s.model.hidden, 16384);
+  EXPECT_EQ(s.model.kv_heads, 8);
+  EXPECT_EQ(s.cluster.name, "meta-roce-24k");
+  EXPECT_EQ(s.cluster.topology, "clos3");
+  EXPECT_EQ(s.cluster.gpus, 24576);
+  EXPECT_EQ(s.cluster.nic, gigabits_per_second(400));
+  EXPECT_EQ(s.cluster.nvlink, gigabytes_per_second(450));
+  EXPECT_EQ(s.profile.name, "h100-sxm5-80gb");
+  EXPECT_EQ(s.software.name, "meta-llama3");
+  EXPECT_EQ(s.software.gradient_accumulation_bytes, 12);
+  EXPECT_EQ(s.gpus, 16384);
+  EXPECT_EQ(s.plan.tp, 8);
+  EXPECT_EQ(s.plan.pp, 16);
+  EXPECT_EQ(s.plan.dp, 128);
+  EXPECT_EQ(s.plan.virtual_stages, 8);
+  EXPECT_EQ(s.plan.shard, Sharding::kFsdpKeep);
+  EXPECT_EQ(s.training.tokens(), 16777216);
+  EXPECT_EQ(s.training.schedule, "interleaved-1f1b");
+  EXPECT_EQ(s.reliability.base, "llama3-54-days");
+  EXPECT_EQ(s.checkpoint.policy, "async");
+  EXPECT_EQ(s.checkpoint.interval, seconds(300));
+  EXPECT_EQ(s.recovery.spares, 32);
+  EXPECT_EQ(s.run.days, 54);
+  ASSERT_TRUE(s.published);
+  EXPECT_EQ(s.published->model_tflops_per_gpu, 400);
+  EXPECT_EQ(s.published->mfu, 0.41);
+}
+
+// The defaults of the language are those of the structs.
+TEST(LoadScenario, an_empty_part_is_a_default_struct) {
+  const std::string text = R"(
+      model { layers: 4 hidden: 512 ffn: 1024 heads: 8 vocab: 1000 }
+      cluster { topology: "clos3" gpus: 24576 } profile { base: "h100-sxm5-80gb" }
+      gpus: 8 training { sequence_length: 512 global_batch: 8 })";
+  const Scenario s = load_scenario_text(text, "mine.textproto");
+  const SoftwareStack software;
+  const ClusterSpec cluster;
+  EXPECT_EQ(s.name, "mine");
+  EXPECT_EQ(s.model.kv_heads, 8);
+  EXPECT_EQ(s.model.head_dim, 64);
+  EXPECT_EQ(s.model.gated_mlp, ModelArchitecture{}.gated_mlp);
+  EXPECT_EQ(s.plan.dp, 8);
+  EXPECT_EQ(s.plan.shard, ParallelPlan{}.shard);
+  EXPECT_EQ(s.seed, Scenario{}.seed);
+  EXPECT_EQ(s.cluster.gpus_per_pod, cluster.gpus_per_pod);
+  EXPECT_EQ(s.cluster.nic_efficiency, cluster.nic_efficiency);
+  EXPECT_EQ(s.cluster.nvlink, cluster.nvlink);
+  EXPECT_EQ(s.cluster.pcie, cluster.pcie);
+  EXPECT_EQ(s.cluster.routing, cluster.routing);
+  EXPECT_EQ(s.software.attention_kernel, software.attention_kernel);
+  EXPECT_EQ(s.software.backward.hidden_bytes, software.backward.hidden_bytes);
+  EXPECT_EQ(s.software.optimizer_bytes, software.optimizer_bytes);
+  EXPECT_EQ(s.software.tp_backward_overlap, software.tp_backward_overlap);
+  EXPECT_EQ(s.software.clock_factor, software.clock_factor);
+}
+
+// Every field of the stack gets a value that is not its default: one that the conversion forgot
+// would keep it.
+TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
+  const SoftwareStack s =
+      load_software("megatron-te", {"name=mine",
+                                    "attention_kernel=fa2",
+                                    "forward={hidden_bytes: 1 ffn_bytes: 2 stream: FRAMEWORK}",
+                                    "backward={hidden_bytes: 3 ffn_bytes: 4 stream: OPTIMIZER}",
+                                    "logit_bytes=5",
+                                    "logit_stream=FRAMEWORK",
+                                    "gradient_accumulation_bytes=7",
+                                    "gradient_accumulation_type=FP16",
+                                    "gradient_reduce_type=FP8",
+                                    "parameter_gather_type=FP32",
+                                    "optimizer_bytes=9",
+                                    "tp_overlap=CHUNKED",
+                                    "tp_overlap_chunks=11",
+                                    "tp_regather_in_backward=false",
+                                    "tp_backward_overlap=false",
+                                    "p2p_async=false",
+                                    "dp_overlap=false",
+                                    "activation_hidden_bytes=12",
+                                    "activation_ffn_bytes=13",
+                                    "host_microseconds_per_layer_forward=14",
+                                    "host_microseconds_per_layer_backward=15",
+                                    "host_milliseconds_per_step=16",
+                                    "gpu_speed_sigma=0.17",
+                                    "clock_factor=0.18"});
+  EXPECT_EQ(s.name, "mine");
+  EXPECT_EQ(s.attention_kernel, "fa2");
+  EXPECT_THAT((std::vector<double>{
+                  s.forward.hidden_bytes, s.forward.ffn_bytes, s.backward.hidden_bytes,
+                  s.backward.ffn_bytes, s.logit_bytes, s.gradient_accumulation_bytes,
+                  s.optimizer_bytes, s.activation_hidden_bytes, s.activation_ffn_bytes,
+                  s.host_microseconds_per_layer_forward, s.host_microseconds_per_layer_backward,
+                  s.host_milliseconds_per_step, s.gpu_speed_sigma, s.clock_factor}),
+              ElementsAre(1, 2, 3, 4, 5, 7, 9, 12, 13, 14, 15, 16, 0.17, 0.18));
+  EXPECT_EQ(s.forward.stream, StreamClass::kFramework);
+  EXPECT_EQ(s.backward.stream, StreamClass::kOptimizer);
+  EXPECT_EQ(s.logit_stream, StreamClass::kFramework);
+  EXPECT_EQ(s.gradient_accumulation_type, DataType::kFp16);
+  EXPECT_EQ(s.gradient_reduce_type, DataType::kFp8);
+  EXPECT_EQ(s.parameter_gather_type, DataType::kFp32);
+  EXPECT_EQ(s.tp_overlap, TpOverlap::kChunked);
+  EXPECT_EQ(s.tp_overlap_chunks, 11);
+  EXPECT_FALSE(s.tp_regather_in_backward || s.tp_backward_overlap || s.p2p_async || s.dp_overlap);
+}
+
+TEST(LoadScenario, every_field_of_a_cluster_arrives) {
+  const ClusterSpec c = load_cluster(
+      "meta-roce-24k",
+      {"name=mine", "topology=rail-optimized", "gpus=4096", "gpus_per_host=4", "gpus_per_tor=8",
+       "gpus_per_pod=64", "tor_uplinks=5", "pod_oversubscription=1.5",
+       "nvlink_gigabytes_per_second=900", "nic_gigabits_per_second=800", "nic_efficiency=0.9",
+       "pcie_gigabytes_per_second=128", "placement=RANDOM_HOSTS", "queue_pairs=3", "routing=ecmp",
+       "nccl_version=2.27", "degraded={gpu: 7 compute_factor: 0.5}",
+       "degraded={gpu: 8 nic_factor: 0.25}"});
+  EXPECT_EQ(c.name, "mine");
+  EXPECT_EQ(c.topology, "rail-optimized");
+  EXPECT_THAT((std::vector<int64_t>{c.gpus, c.gpus_per_host, c.gpus_per_tor, c.gpus_per_pod,
+                                    c.tor_uplinks, c.queue_pairs}),
+              ElementsAre(4096, 4, 8, 64, 5, 3));
+  EXPECT_EQ(c.pod_oversubscription, 1.5);
+  EXPECT_EQ(c.nvlink, gigabytes_per_second(900));
+  EXPECT_EQ(c.nic, gigabits_per_second(800));
+  EXPECT_EQ(c.nic_efficiency, 0.9);
+  EXPECT_EQ(c.pcie, gigabytes_per_second(128));
+  EXPECT_EQ(c.placement, PlacementKind::kRandomHosts);
+  EXPECT_EQ(c.routing, "ecmp");
+  EXPECT_EQ(c.nccl_version, "2.27");
+  ASSERT_EQ(c.degraded.size(), 2U);
+  EXPECT_EQ(c.degraded[0].gpu, 7);
+  EXPECT_EQ(c.degraded[0].compute_factor, 0.5);
+  EXPECT_EQ(c.degraded[0].nic_factor, 1);
+  EXPECT_EQ(c.degraded[1].compute_factor, 1);
+  EXPECT_EQ(c.degraded[1].nic_factor, 0.25);
+}
+
+TEST(LoadScenario, the_effective_text_of_every_scenario_loads_to_itself) {
+  const std::vector<std::vector<std::string>> changes = {
+      {},
+      {"cluster.degraded={gpu: 3 compute_factor: 0.9}", "seed=18446744073709551615",
+       "reliability.rate_scale=0.1"}};
+  for (const std::string& name : catalog_names(CatalogKind::kScenarios)) {
+    for (const auto& sets : changes) {
+      SCOPED_TRACE(name);
+      const Scenario once = load_scenario(name, sets);
+      const Scenario twice = load_scenario_text(once.effective_text, "effective.textproto");
+      EXPECT_EQ(without_comments(once.effective_text), without_comments(twice.effective_text));
+      EXPECT_EQ(once.cluster.degraded.size(), twice.cluster.degraded.size());
+      EXPECT_EQ(once.seed, twice.seed);
+      EXPECT_EQ(once.model.parameters(), twice.model.parameters());
+      EXPECT_EQ(once.cluster.nic, twice.cluster.nic);
+      EXPECT_EQ(once.checkpoint.interval, twice.checkpoint.interval);
+      EXPECT_EQ(once.published.has_value(), twice.published.has_value());
+    }
+  }
+}
+
+std::string line_of(const std::string& text, const std::string& field) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(field + ":") != std::string::npos) return line;
+  }
+  return "";
+}
+
+TEST(LoadScenario, every_field_of_the_effective_text_says_where_it_comes_from) {
+  const Scenario s =
+      load_scenario_text(kLargeScenario, "mine.textproto",
+                         {"model.hidden=8192", "cluster={base: \"clos-1m\" queue_pairs: 2}"});
+  std::istringstream lines(s.effective_text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(": ") == std::string::npos) continue;
+    EXPECT_THAT(line, HasSubstr(" # "));
+  }
+  EXPECT_THAT(line_of(s.effective_text, "global_batch"), HasSubstr("# mine.textproto:9"));
+  EXPECT_THAT(line_of(s.effective_text, "layers"), HasSubstr("# catalog model llama3-405b"));
+  EXPECT_THAT(line_of(s.effective_text, "hidden"), HasSubstr("# --set"));
+  EXPECT_THAT(line_of(s.effective_text, "queue_pairs"), HasSubstr("# --set"));
+  EXPECT_THAT(line_of(s.effective_text, "topology"), HasSubstr("# catalog cluster clos-1m"));
+  EXPECT_THAT(line_of(s.effective_text, "micro_batch"), HasSubstr("# default"));
+  EXPECT_THAT(line_of(s.effective_text, "dp"), HasSubstr("# default: gpus / (tp * cp * pp)"));
+}
+
+TEST(LoadScenario, json_of_the_same_messages_gives_the_same_scenario) {
+  const std::string json = R"({
+    "model": {"base": "llama3-405b"}, "cluster": {"base": "meta-roce-24k"}, "profile": {"base": "h100-sxm5-80gb"},
+    "software": {"base": "meta-llama3"}, "gpus": 16384,
+    "parallel": {"tp": 8, "pp": "16", "virtualStages": 8, "shard": "FSDP_KEEP"},
+    "training": {"sequence_length": 8192, "globalBatch": 2048, "schedule": "interleaved-1f1b"}
+  })";
+  // By content: the name says nothing.
+  const Scenario from_json = load_scenario_text(json, "mine.textproto");
+  const Scenario from_text = load_scenario_text(kLargeScenario, "mine.textproto");
+  EXPECT_EQ(without_comments(from_json.effective_text), without_comments(from_text.effective_text));
+  EXPECT_THAT(line_of(from_json.effective_text, "virtual_stages"), HasSubstr("# mine.textproto:4"));
+}
+
+TEST(LoadScenario, what_is_in_place_goes_above_its_base_and_lists_replace_lists) {
+  const std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) / "herdsim_bases";
+  std::filesystem::create_directories(folder / "parts");
+  const auto write = [&](const char* name, const std::string& text) {
+    std::ofstream(folder / name) << text;
+  };
+  write("parts/slow.textproto",
+        "base: \"meta-roce-24k\" queue_pairs: 5 degraded { gpu: 1 nic_factor: 0.5 } degraded { "
+        "gpu: 2 }");
+  write("first.textproto", std::string(kLargeScenario) +
+                               "cluster { base: \"parts/slow.textproto\" nic_efficiency: 0.5 }");
+  // A field given twice in one file is an error; the last line is about the file before.
+  std::string first = kLargeScenario;
+  first.replace(first.find("cluster { base: \"meta-roce-24k\" }"), 33,
+                "cluster { base: \"parts/slow.textproto\" nic_efficiency: 0.5 }");
+  write("first.textproto", first);
+  write("second.textproto",
+        "base: \"first.textproto\" cluster { degraded { gpu: 9 } } parallel { micro_batch: 2 }");
+
+  const Scenario one = load_scenario((folder / "first.textproto").string());
+  EXPECT_EQ(one.cluster.name, "slow");
+  EXPECT_EQ(one.cluster.gpus, 24576);
+  EXPECT_EQ(one.cluster.queue_pairs, 5);
+  EXPECT_EQ(one.cluster.nic_efficiency, 0.5);
+  EXPECT_EQ(one.cluster.degraded.size(), 2U);
+
+  const Scenario two = load_scenario((folder / "second.textproto").string());
+  EXPECT_EQ(two.plan.micro_batch, 2);
+  EXPECT_EQ(two.plan.tp, 8);
+  ASSERT_EQ(two.cluster.degraded.size(), 1U);
+  EXPECT_EQ(two.cluster.degraded[0].gpu, 9);
+}
+
+TEST(LoadScenario, bases_in_a_circle_are_an_error) {
+  const std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) / "herdsim_circle";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "a.textproto") << "base: \"b.textproto\"";
+  std::ofstream(folder / "b.textproto") << "base: \"a.textproto\"";
+  try {
+    load_scenario((folder / "a.textproto").string());
+    FAIL();
+  } catch (const SpecError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("circle"));
+  }
+}
+
+TEST(LoadScenario, a_tensor_parallel_group_beyond_a_host_is_a_warning) {
+  const Scenario s = load_scenario_text(kLargeScenario, "mine.textproto", {"parallel.tp=16"});
+  ASSERT_EQ(s.warnings.size(), 1U);
+  EXPECT_THAT(s.warnings[0], HasSubstr("reaches beyond a host of 8 GPUs"));
+}
+
+TEST(LoadScenario, layers_lie_where_the_scenario_says) {
+  const Scenario s =
+      load_scenario_text(kLargeScenario, "mine.textproto",
+                         {"model.layers=10", "parallel.pp=4", "parallel.virtual_stages=1",
+                          "parallel.layers_per_chunk=[1, 3, 4, 2]", "training.schedule=1f1b"});
+  EXPECT_THAT(s.plan.layers_per_chunk, ElementsAre(1, 3, 4, 2));
+  EXPECT_THAT(s.effective_text, HasSubstr("layers_per_chunk: [1, 3, 4, 2]"));
+  EXPECT_TRUE(load_scenario("llama3-405b-16384").plan.layers_per_chunk.empty());
+}
+
+TEST(LanguageHelp, states_every_field_with_its_meaning_range_and_default) {
+  const std::string help = scenario_language_help();
+  EXPECT_THAT(help, HasSubstr("parallel.tp                                    whole number, from 1 "
+                              "up to 4194304, default 1\n"
+                              "      Tensor parallel: ranks that share every matrix.\n"));
+  EXPECT_THAT(help, HasSubstr("FSDP_KEEP: as Llama 3"));
+  EXPECT_THAT(help, HasSubstr("cluster.degraded.compute_factor"));
+  EXPECT_THAT(help,
+              HasSubstr("training.schedule                              string, default \"1f1b\""));
+  // A field without a comment would be followed by the next field at once.
+  std::istringstream lines(help);
+  bool expects_meaning = false;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_TRUE(!expects_meaning || line.starts_with("      ")) << line;
+    const std::string name = line.substr(0, line.find(' ', 2));
+    expects_meaning = line.size() > 49 && line[2] != ' ' && name.size() < 48 &&
+                      line.find_first_not_of(' ', name.size()) == 49;
+  }
+}
+
+}  // namespace
+}  // namespace herdsim
