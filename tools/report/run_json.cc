@@ -79,7 +79,7 @@ std::string text_of(const Json& json) {
   return json.dump(2, ' ', false, nlohmann::detail::error_handler_t::replace) + "\n";
 }
 
-std::string quoted(std::string_view text) {
+std::string csv_text(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
   std::string out = "\"";
   for (const char c : text) {
@@ -99,7 +99,7 @@ Columns columns_of(const RunResult& r) {
     return r.replicas.empty() ? std::string() : number(r.effective_training_time_quantile(p));
   };
   Columns columns = {
-      {"scenario", quoted(r.scenario)},
+      {"scenario", csv_text(r.scenario)},
       {"gpus", fmt::format("{}", r.gpus)},
       {"horizon_s", number(r.mean_horizon_seconds())},
       {"replicas", fmt::format("{}", r.replicas.size())},
@@ -121,7 +121,7 @@ Columns columns_of(const RunResult& r) {
     columns.emplace_back(fmt::format("{}_s", kRunTermNames[i]), number(account[i]));
   columns.emplace_back("wall_s", number(r.wall_seconds));
   columns.emplace_back("fingerprint", r.fingerprint());
-  columns.emplace_back("warnings", quoted(fmt::format("{}", fmt::join(r.warnings, "; "))));
+  columns.emplace_back("warnings", csv_text(fmt::format("{}", fmt::join(r.warnings, "; "))));
   return columns;
 }
 
@@ -137,7 +137,7 @@ Columns columns_of(const RunResult& r, size_t index) {
                          number(replica.account[i].seconds()));
   }
   for (size_t i = 0; i < r.class_names.size(); ++i) {
-    columns.emplace_back(quoted(r.class_names[i]), fmt::format("{}", replica.by_class[i]));
+    columns.emplace_back(csv_text(r.class_names[i]), fmt::format("{}", replica.by_class[i]));
   }
   return columns;
 }
