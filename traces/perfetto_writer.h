@@ -20,10 +20,10 @@
 namespace herdsim {
 
 struct PerfettoOptions {
-  // Deflated packets: about an eighth of the size. Every Perfetto since 2019 reads them.
+  // Deflated packets: about a fifth of the size.
   bool compress = true;
-  // Bytes, FLOPs, micro-batch and chunk of each span, as arguments. A third of the file, two thirds
-  // of a viewer's memory.
+  // Bytes, FLOPs, micro-batch and chunk of each span, as arguments. A quarter of an uncompressed
+  // file, and more than that of a viewer's memory.
   bool annotations = true;
   // Phase slices on the ranks' own rows.
   bool phases = true;
