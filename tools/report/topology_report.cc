@@ -1,0 +1,226 @@
+#include "tools/report/topology_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "sim/base/check.h"
+#include "sim/base/table.h"
+#include "sim/base/text.h"
+
+namespace herdsim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Built {
+  const Topology& row;
+  Fabric fabric;
+  TopologyFacts facts;
+};
+
+Built built(const ClusterSpec& spec) {
+  const Topology* row = find_topology(spec.topology);
+  HERDSIM_CHECK(row != nullptr) << spec.topology;
+  return {.row = *row, .fabric = row->build(spec), .facts = row->facts(spec)};
+}
+
+// GPUs below every node of the network tree.
+std::vector<int64_t> gpus_below(const Fabric& fabric) {
+  std::vector<int64_t> below(fabric.nodes().size());
+  for (size_t i = 0; i < below.size(); ++i) {
+    const Node& node = fabric.nodes()[NodeId(i)];
+    if (node.kind == NodeKind::kGpu) below[i] = 1;
+    // Parents have higher ids than their children.
+    if (node.parent != NodeId(i)) below[node.parent.index()] += below[i];
+  }
+  return below;
+}
+
+// One layer of links, lanes of one direction together.
+struct Layer {
+  LinkKind kind;
+  int64_t bundles = 0, lanes = 0;
+  Bandwidth lane, all;
+};
+
+std::vector<Layer> layers(const Fabric& fabric) {
+  std::vector<Layer> all;
+  for (const LinkKind kind : {LinkKind::kNvLink, LinkKind::kPcie, LinkKind::kNicToTor,
+                              LinkKind::kTorToPod, LinkKind::kPodToCore}) {
+    Layer layer{.kind = kind};
+    int64_t capacity = 0;
+    for (const Link& link : fabric.links()) {
+      if (link.kind != kind) continue;
+      ++layer.bundles;
+      layer.lanes += link.width;
+      layer.lane = link.capacity / link.width;
+      capacity += link.capacity.bytes_per_second() / 2;
+    }
+    layer.bundles /= 2;
+    layer.lanes /= 2;
+    layer.all = Bandwidth::from_bytes_per_second(capacity);
+    if (layer.bundles > 0) all.push_back(layer);
+  }
+  return all;
+}
+
+std::string domain_effect(const FailureDomain& domain) {
+  if (domain.gpus_slowed == 0) {
+    return fmt::format("cuts off {} GPU{}", count_text(domain.gpus_cut_off),
+                       domain.gpus_cut_off == 1 ? "" : "s");
+  }
+  return fmt::format("leaves {} GPUs {} of their bandwidth across it",
+                     count_text(domain.gpus_slowed), to_text(Ratio(domain.bandwidth_left)));
+}
+
+std::string domain_name(NodeKind kind) {
+  return kind == NodeKind::kNvSwitch ? "host" : std::string(node_kind_name(kind));
+}
+
+std::string facts_table(const Built& b) {
+  const TopologyFacts& f = b.facts;
+  TextTable table({{"figure"}, {"value", Align::kRight}, {"meaning", Align::kWrap}});
+  table.add_row({"GPUs", count_text(f.gpus), ""});
+  table.add_row({"hosts", count_text(f.hosts), "one NVLink domain each"});
+  table.add_row({"ToRs", count_text(f.tors),
+                 "first switch of a NIC; a leaf of one rail where there are rails"});
+  table.add_row({"pods", count_text(f.pods), "ToRs joined by one layer of switches"});
+  if (f.pod_switches > 0)
+    table.add_row({"pod switches", count_text(f.pod_switches), "of all pods"});
+  if (f.core_switches > 0) table.add_row({"core switches", count_text(f.core_switches), ""});
+  table.add_row(
+      {"pod bisection", to_text(f.pod_bisection), "between halves of one pod, one direction"});
+  table.add_row({"cluster bisection", to_text(f.cluster_bisection),
+                 "between halves of the pods, one direction"});
+  table.add_row({"bisection a GPU", to_text(f.cluster_bisection / std::max<int64_t>(1, f.gpus / 2)),
+                 "of the cluster, over the GPUs of a half"});
+  table.add_row({"oversubscription", fmt::format("{:.3g}", f.oversubscription),
+                 "the worst switch: NICs below over its uplinks"});
+  table.add_row(
+      {"diameter", fmt::format("{}", f.diameter), "links between the NICs farthest apart"});
+  return table.text();
+}
+
+std::string layers_table(const Fabric& fabric) {
+  TextTable table({{"links"},
+                   {"bundles", Align::kRight},
+                   {"lanes", Align::kRight},
+                   {"a lane", Align::kRight},
+                   {"all lanes", Align::kRight}});
+  for (const Layer& layer : layers(fabric)) {
+    table.add_row({std::string(link_kind_name(layer.kind)), count_text(layer.bundles),
+                   count_text(layer.lanes), to_text(layer.lane), to_text(layer.all)});
+  }
+  return table.text();
+}
+
+std::string domains_table(const Built& b) {
+  TextTable table({{"one failing"}, {"of", Align::kRight}, {"effect", Align::kWrap}});
+  for (const FailureDomain& domain : failure_domains(b.fabric, b.facts)) {
+    table.add_row({domain_name(domain.kind), count_text(domain.count), domain_effect(domain)});
+  }
+  return table.text();
+}
+
+}  // namespace
+
+std::vector<FailureDomain> failure_domains(const Fabric& fabric, const TopologyFacts& facts) {
+  const std::vector<int64_t> below = gpus_below(fabric);
+  const auto most_below = [&](NodeKind kind) {
+    int64_t most = 0;
+    for (size_t i = 0; i < below.size(); ++i) {
+      if (fabric.nodes()[NodeId(i)].kind == kind) most = std::max(most, below[i]);
+    }
+    return most;
+  };
+  std::vector<FailureDomain> domains = {
+      {.kind = NodeKind::kNic, .count = facts.gpus, .gpus_cut_off = most_below(NodeKind::kNic)},
+      {.kind = NodeKind::kNvSwitch,
+       .count = facts.hosts,
+       .gpus_cut_off = static_cast<int64_t>(fabric.gpus_per_host())},
+      {.kind = NodeKind::kTor, .count = facts.tors, .gpus_cut_off = most_below(NodeKind::kTor)}};
+  const auto add_layer = [&](NodeKind kind, int64_t switches) {
+    uint32_t fewest = 0;
+    for (const Node& node : fabric.nodes()) {
+      if (node.kind == kind) fewest = fewest == 0 ? node.count : std::min(fewest, node.count);
+    }
+    if (switches == 0 || fewest == 0) return;
+    domains.push_back({.kind = kind,
+                       .count = switches,
+                       .gpus_slowed = most_below(kind),
+                       .bandwidth_left = 1 - 1.0 / fewest});
+  };
+  add_layer(NodeKind::kPod, facts.pod_switches);
+  add_layer(NodeKind::kCore, facts.core_switches);
+  return domains;
+}
+
+std::string topology_table(const ClusterSpec& spec) {
+  const Built b = built(spec);
+  return fmt::format("{}: {}\n\n{}\n{}\n{}", spec.name.empty() ? spec.topology : spec.name,
+                     b.row.name, facts_table(b), layers_table(b.fabric), domains_table(b));
+}
+
+std::string topology_json(const ClusterSpec& spec) {
+  const Built b = built(spec);
+  const TopologyFacts& f = b.facts;
+  Json links = Json::array();
+  for (const Layer& layer : layers(b.fabric)) {
+    links.push_back({{"kind", link_kind_name(layer.kind)},
+                     {"bundles", layer.bundles},
+                     {"lanes", layer.lanes},
+                     {"lane_bytes_per_second", layer.lane.bytes_per_second()},
+                     {"bytes_per_second", layer.all.bytes_per_second()}});
+  }
+  Json domains = Json::array();
+  for (const FailureDomain& domain : failure_domains(b.fabric, b.facts)) {
+    domains.push_back({{"kind", domain_name(domain.kind)},
+                       {"count", domain.count},
+                       {"gpus_cut_off", domain.gpus_cut_off},
+                       {"gpus_slowed", domain.gpus_slowed},
+                       {"bandwidth_left", domain.bandwidth_left}});
+  }
+  const Json json = {{"name", spec.name},
+                     {"topology", spec.topology},
+                     {"gpus", f.gpus},
+                     {"hosts", f.hosts},
+                     {"tors", f.tors},
+                     {"pods", f.pods},
+                     {"pod_switches", f.pod_switches > 0 ? Json(f.pod_switches) : Json()},
+                     {"core_switches", f.core_switches > 0 ? Json(f.core_switches) : Json()},
+                     {"pod_bisection_bytes_per_second", f.pod_bisection.bytes_per_second()},
+                     {"cluster_bisection_bytes_per_second", f.cluster_bisection.bytes_per_second()},
+                     {"oversubscription", f.oversubscription},
+                     {"diameter_links", f.diameter},
+                     {"links", links},
+                     {"failure_domains", domains}};
+  return json.dump(2, ' ', false, nlohmann::detail::error_handler_t::replace) + "\n";
+}
+
+std::string topology_graphviz(const ClusterSpec& spec) {
+  HERDSIM_CHECK(spec.gpus <= kGraphvizGpus) << spec.gpus << " GPUs";
+  const Built b = built(spec);
+  const auto name = [&b](NodeId id) {
+    return fmt::format("{}_{}", node_kind_name(b.fabric.nodes()[id].kind), id.index());
+  };
+  std::string out = "graph topology {\n  rankdir=BT;\n  node [shape=box, fontname=Helvetica];\n";
+  for (size_t i = 0; i < b.fabric.nodes().size(); ++i) {
+    const Node& node = b.fabric.nodes()[NodeId(i)];
+    const std::string devices = node.count > 1 ? fmt::format(" x {}", node.count) : "";
+    out += fmt::format("  {} [label=\"{}{}\"];\n", name(NodeId(i)), node_kind_name(node.kind),
+                       devices);
+  }
+  for (const Link& link : b.fabric.links()) {
+    // NVLink runs from the GPU up to a switch of higher id too.
+    if (link.to < link.from) continue;
+    const std::string lanes = link.width > 1 ? fmt::format("{} x ", link.width) : "";
+    out += fmt::format("  {} -- {} [label=\"{}{}\"];\n", name(link.from), name(link.to), lanes,
+                       to_text(link.capacity / link.width));
+  }
+  return out + "}\n";
+}
+
+}  // namespace herdsim
