@@ -145,6 +145,9 @@ void sort_and_merge(std::vector<Crossing>& crossings, size_t begin) {
 
 void append_ports(const Fabric& fabric, std::span<const GpuId> members, const CollectivePlan& plan,
                   std::vector<Crossing>& out) {
+  // A large group grows the vector once; doubling keeps many small ones linear.
+  const size_t most = out.size() + 6 * members.size();
+  if (most > out.capacity()) out.reserve(std::max(most, 2 * out.capacity()));
   if (plan.nvlink_crossings > 0) {
     for (const GpuId gpu : members) {
       out.push_back({.link = fabric.nvlink_out(gpu), .count = plan.nvlink_crossings});
