@@ -6,6 +6,7 @@
 
 #include "calibrate/fit/isotonic.h"
 #include "calibrate/profile/collective_time.h"
+#include "calibrate/profile/profile_check.h"
 
 namespace herdsim {
 namespace {
@@ -99,22 +100,6 @@ std::vector<CollectiveCurve> fit_collectives(const std::vector<CollectiveMeasure
     curves.back().provenance = provenance;
   }
   return curves;
-}
-
-double collective_seconds(const CollectiveCurve& curve, Bytes size) {
-  const std::vector<CollectiveCurve::Point>& points = curve.points;
-  if (points.size() == 1) {
-    const double ratio =
-        static_cast<double>(size.count()) / static_cast<double>(points[0].size.count());
-    return points[0].time.seconds() * std::max(0.5, ratio);
-  }
-  size_t upper = 1;
-  while (upper + 1 < points.size() && points[upper].size < size) ++upper;
-  const auto at = [&](size_t i) {
-    return SizeTime{static_cast<double>(points[i].size.count()), points[i].time.seconds()};
-  };
-  return std::max(0.5 * points[0].time.seconds(),
-                  on_line(at(upper - 1), at(upper), static_cast<double>(size.count())));
 }
 
 void cross_validate_collectives(const std::vector<CollectiveMeasurement>& rows, double tolerance,

@@ -11,15 +11,12 @@
 
 namespace herdsim {
 
-// One curve a (kind, ranks, nodes), in order of first appearance. A point is dropped where the line
-// between the points kept, logarithmic in both, is within `tolerance` of it.
+// One curve a (kind, ranks, nodes), in order of first appearance. A point is dropped where the
+// straight line of time over size (latency plus size over rate) between the points kept is within
+// `tolerance` of it.
 std::vector<CollectiveCurve> fit_collectives(const std::vector<CollectiveMeasurement>& rows,
                                              const Provenance& provenance, double tolerance,
                                              int left_out = -1);
-
-// Time of a size, between the points logarithmically; outside them at the outermost point's bus
-// bandwidth (above) and in the outermost point's time (below).
-double collective_seconds(const CollectiveCurve& curve, Bytes size);
 
 void cross_validate_collectives(const std::vector<CollectiveMeasurement>& rows, double tolerance,
                                 ErrorTable& errors);
