@@ -30,6 +30,7 @@ class InlineCallback {
     static_assert(sizeof(Stored) <= kCapacity, "the capture is larger than 48 bytes: capture less");
     static_assert(alignof(Stored) <= alignof(void*), "the capture is aligned beyond a pointer");
     static_assert(std::is_nothrow_move_constructible_v<Stored>);
+    std::memset(storage_, 0, kCapacity);  // all of it is copied when the callback moves
     ::new (static_cast<void*>(storage_)) Stored(std::forward<F>(callable));
   }
 

@@ -29,35 +29,30 @@ bool Engine::cancel(EventId id) {
   if (!id || slot >= slots_.size() || slots_[slot].key != id.key_) return false;
   slots_[slot].callback.reset();
   release(slot);
-  ++cancelled_in_queue_;
+  queue_.forget_earliest();
   // The entry stays in the queue and is skipped when it comes up. Sweeping when half the queue is
   // dead keeps both the queue's size and the cost of a cancel within a factor of two.
-  if (cancelled_in_queue_ > 64 && cancelled_in_queue_ > queue_.size() / 2) drop_cancelled();
+  const size_t dead = queue_.size() - pending();
+  if (dead > 64 && dead > queue_.size() / 2) queue_.sweep(is_alive());
   return true;
 }
 
 void Engine::run_until(Instant limit) {
   HERDSIM_CHECK(limit >= now_) << "asked to run back to " << limit.nanoseconds() << " ns";
-  const int64_t last = limit.nanoseconds();
   while (true) {
-    while (!queue_.empty() && !is_live(queue_.top())) {
-      queue_.pop();
-      --cancelled_in_queue_;
-    }
-    const int64_t next = queue_.empty() ? Instant::never().nanoseconds() : queue_.top().time;
+    const int64_t next = queue_.earliest(is_alive());
     if (settle_requested_ && next > now_.nanoseconds()) {
       settle();
       continue;
     }
-    if (next > last || next == Instant::never().nanoseconds()) break;
+    if (next > limit.nanoseconds() || next == EventQueue::kNever) break;
     run_next();
   }
   if (limit != Instant::never()) now_ = limit;
 }
 
 void Engine::run_next() {
-  const EventQueue::Entry entry = queue_.top();
-  queue_.pop();
+  const EventQueue::Entry entry = queue_.pop(is_alive());
   const uint32_t slot = EventQueue::slot_of(entry.key);
   // Moved out and released first: the callback may schedule, which may move the slab, and its slot
   // is the warmest.
@@ -77,11 +72,6 @@ void Engine::settle() {
 void Engine::release(uint32_t slot) {
   slots_[slot].key = 0;
   free_slots_.push_back(slot);
-}
-
-void Engine::drop_cancelled() {
-  queue_.filter([this](const EventQueue::Entry& entry) { return is_live(entry); });
-  cancelled_in_queue_ = 0;
 }
 
 }  // namespace herdsim

@@ -47,8 +47,8 @@ class Engine {
   Instant now() const { return now_; }
 
   // Runs `callback` at `when`, after everything already scheduled for that instant. At never() it
-  // stays pending and does not run. Requires: when >= now(). Complexity: amortised O(log pending);
-  // no allocation in the steady state.
+  // stays pending and does not run. No allocation in the steady state.
+  // Requires: when >= now().
   EventId at(Instant when, InlineCallback callback);
   EventId after(Duration delay, InlineCallback callback) {
     return at(now_ + delay, std::move(callback));
@@ -81,13 +81,14 @@ class Engine {
     uint64_t key = 0;  // of the event it holds; 0 when free
   };
 
-  bool is_live(const EventQueue::Entry& entry) const {
-    return slots_[EventQueue::slot_of(entry.key)].key == entry.key;
+  auto is_alive() const {
+    return [this](const EventQueue::Entry& entry) {
+      return slots_[EventQueue::slot_of(entry.key)].key == entry.key;
+    };
   }
   void release(uint32_t slot);
   void run_next();
   void settle();
-  void drop_cancelled();
 
   Instant now_;
   uint64_t last_sequence_ = 0;  // starts at 1, so that key 0 names no event
@@ -95,7 +96,6 @@ class Engine {
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_slots_;  // last in, first out: the warmest slot is used again
   std::vector<InlineCallback> settle_hooks_;
-  size_t cancelled_in_queue_ = 0;
   int64_t events_run_ = 0;
   int64_t settles_run_ = 0;
   bool settle_requested_ = false;

@@ -146,6 +146,20 @@ TEST(Engine, an_event_at_never_stays_pending_and_does_not_run) {
   EXPECT_TRUE(engine.cancel(id));
 }
 
+TEST(Engine, a_cancelled_event_does_not_hold_back_what_is_scheduled_before_its_time) {
+  Engine engine;
+  std::vector<int> ran;
+  const EventId first = engine.at(instant(100), [] {});
+  engine.at(instant(200), [&] { ran.push_back(200); });
+  engine.run_until(instant(50));  // the queue has looked at 100
+  EXPECT_TRUE(engine.cancel(first));
+  engine.run_until(instant(60));  // ... and now at 200
+  engine.at(instant(150), [&] { ran.push_back(150); });
+  engine.at(instant(70), [&] { ran.push_back(70); });
+  engine.run();
+  EXPECT_THAT(ran, ElementsAre(70, 150, 200));
+}
+
 TEST(Engine, an_exception_of_a_callback_leaves_the_rest_pending) {
   Engine engine;
   bool ran = false;
