@@ -161,6 +161,10 @@ class StageLowering {
   int64_t data_ranks() const { return spec_.plan.dp * spec_.plan.cp; }
   bool sharded() const { return spec_.plan.shard != Sharding::kNone && data_ranks() > 1; }
   bool gathers_once() const { return sharded() && spec_.plan.shard != Sharding::kZero3; }
+  bool reduces_each_pass() const {
+    return sharded() &&
+           (spec_.plan.shard == Sharding::kZero2 || spec_.plan.shard == Sharding::kZero3);
+  }
   bool gathers_each_pass() const { return sharded() && spec_.plan.shard == Sharding::kZero3; }
 
   int64_t model_chunk() const {
@@ -227,7 +231,7 @@ class StageLowering {
       const UnitKind unit = sequence[u];
       if (gathers_each_pass() && input) start.push_back(gather_ahead(unit));
       start = stamp(shared_.passes[static_cast<size_t>(unit)].*part, start);
-      if (data_ranks() > 1 && (last || (weight && gathers_each_pass()))) reduce(unit, start);
+      if (data_ranks() > 1 && (last || (weight && reduces_each_pass()))) reduce(unit, start);
     }
     if (input) send(-1, shared_.send_backward, start);
   }

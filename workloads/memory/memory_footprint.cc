@@ -40,8 +40,9 @@ double sharded(const StageParameters& p, const Shards& s) {
   return (p.matrices + p.norms) / s.dense + p.experts / s.experts;
 }
 
+// Reduced to the shard after every micro-batch; otherwise summed up whole until the last one.
 bool shards_gradients(Sharding shard) {
-  return shard == Sharding::kZero2 || shard == Sharding::kZero3 || shard == Sharding::kFsdpKeep;
+  return shard == Sharding::kZero2 || shard == Sharding::kZero3;
 }
 
 double weight_bytes(const StageParameters& p, DataType precision) {

@@ -11,9 +11,10 @@
 //                weights    gradients g   optimizer (fp32 master, two moments)
 //   kNone        2          g             12
 //   kZero1       2          g             12 / d
-//   kZero2       2          g / d         12 / d      and two layers of gradients on their way to
-//   be reduced kZero3       -          g / d         12 / d      the sharded parameter is the
-//   master copy; two layers gathered kFsdpKeep    2          g / d         12 / d      as kZero2
+//   kZero2       2          g / d         12 / d      and two layers of gradients on their way
+//   kZero3       -          g / d         12 / d      the shard is the master copy; two layers gathered
+//   kFsdpKeep    2          g             12 / d      gradients are summed over the micro-batches and
+//                                                     reduced once, as Llama 3 does
 // g is 4 with fp32 accumulation. fp8 adds 2 to the weights of matrices (a copy and its transpose).
 // Tied embeddings are on the first and the last stage, once where they are one stage.
 //
