@@ -51,7 +51,6 @@ class EventQueue {
 
   // Requires: entry.time is not before the last one that left.
   void push(const Entry& entry) {
-    ++size_;
     if (file(entry) != 0 && entry.time < earliest_) earliest_ = entry.time;
   }
 
@@ -100,10 +99,16 @@ class EventQueue {
 
   static uint64_t bit_of(size_t bucket) { return uint64_t{1} << bucket; }
 
+  size_t bucket_of(int64_t time) const {
+    return static_cast<size_t>(std::bit_width(static_cast<uint64_t>(time ^ last_)));
+  }
+  size_t lowest_in_use() const { return static_cast<size_t>(std::countr_zero(in_use_)); }
+
   size_t file(const Entry& entry) {
-    const size_t b = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(entry.time ^ last_)));
+    const size_t b = bucket_of(entry.time);
     buckets_[b].push_back(entry);
     if (b != 0) in_use_ |= bit_of(b);
+    ++size_;
     return b;
   }
 
@@ -113,34 +118,37 @@ class EventQueue {
   void find_earliest(IsAlive is_alive) {
     int64_t least = kNever;
     if (in_use_ != 0) {
-      std::vector<Entry>& lowest = buckets_[static_cast<size_t>(std::countr_zero(in_use_))];
-      for (const Entry& e : lowest) {
+      for (const Entry& e : buckets_[lowest_in_use()]) {
         if (e.time < least && is_alive(e)) least = e.time;
       }
       if (least == kNever && !std::has_single_bit(in_use_)) {
-        size_ -= lowest.size();
-        lowest.clear();
-        in_use_ &= in_use_ - 1;
+        drop_lowest();
         return;
       }
     }
     earliest_ = least;
   }
 
+  void drop_lowest() {
+    std::vector<Entry>& lowest = buckets_[lowest_in_use()];
+    size_ -= lowest.size();
+    lowest.clear();
+    in_use_ &= in_use_ - 1;
+  }
+
   // Whatever is before the earliest live entry is dead.
   void deal_out() {
-    std::vector<Entry>& lowest = buckets_[static_cast<size_t>(std::countr_zero(in_use_))];
-    in_use_ &= in_use_ - 1;
+    const size_t bucket = bucket_of(earliest_);
+    while (lowest_in_use() < bucket) drop_lowest();
     last_ = earliest_;
     earliest_ = kUnknown;
-    for (const Entry& e : lowest) {
-      if (e.time < last_) {
-        --size_;
-      } else {
-        file(e);
-      }
+    for (const Entry& e : buckets_[bucket]) {
+      if (e.time >= last_) file(e);
     }
-    lowest.clear();
+    // What was filed again is counted again.
+    size_ -= buckets_[bucket].size();
+    buckets_[bucket].clear();
+    in_use_ &= ~bit_of(bucket);
   }
 
   std::array<std::vector<Entry>, 64> buckets_;
