@@ -89,10 +89,12 @@ Fabric build_clos(const ClosShape& s) {
     nics.push_back(builder.add(NodeKind::kNic));
     builder.connect(NodeId(count(gpu)), nics.back(), s.pcie);
   }
-  for (int64_t tor = 0; tor < groups * s.rails; ++tor) tors.push_back(builder.add(NodeKind::kTor));
+  for (int64_t tor = 0; tor < groups * s.rails; ++tor)
+    tors.push_back(builder.add(NodeKind::kTor, count(s.planes)));
   for (int64_t gpu = 0; gpu < s.gpus; ++gpu) {
     const int64_t rail = gpu % s.gpus_per_host % s.rails;
-    builder.connect(nics[count(gpu)], tors[count(gpu / s.gpus_per_group * s.rails + rail)], s.nic);
+    builder.connect(nics[count(gpu)], tors[count(gpu / s.gpus_per_group * s.rails + rail)],
+                    s.nic / s.planes, count(s.planes));
   }
 
   const int64_t groups_per_pod = s.gpus_per_pod / s.gpus_per_group;
@@ -124,10 +126,10 @@ TopologyFacts clos_facts(const ClosShape& s) {
   const int64_t groups = parts(s.gpus, s.gpus_per_group);
   facts.gpus = s.gpus;
   facts.hosts = s.gpus / s.gpus_per_host;
-  facts.tors = groups * s.rails;
+  facts.tors = groups * s.rails * s.planes;
   facts.pods = parts(s.gpus, s.gpus_per_pod);
-  facts.nic_links = s.gpus;
-  facts.tor_uplinks = facts.tors * s.tor_uplinks;
+  facts.nic_links = s.gpus * s.planes;
+  facts.tor_uplinks = groups * s.rails * s.tor_uplinks;
   const double fullest_tor = static_cast<double>(std::min(s.gpus, s.gpus_per_group)) /
                              static_cast<double>(s.rails * s.tor_uplinks);
   facts.oversubscription = std::max(1.0, fullest_tor);
@@ -145,7 +147,7 @@ TopologyFacts clos_facts(const ClosShape& s) {
   facts.core_switches = has_core ? core_layer_switches(s, facts.pod_uplinks) : 0;
   facts.pod_bisection = first_pod_bisection(s);
   facts.cluster_bisection = has_core ? pods_bisection(s, facts.pods) : facts.pod_bisection;
-  facts.diameter = has_core ? 6 : facts.hosts == 1 ? 0 : facts.tors > 1 ? 4 : 2;
+  facts.diameter = has_core ? 6 : facts.hosts == 1 ? 0 : groups * s.rails > 1 ? 4 : 2;
   return facts;
 }
 

@@ -34,7 +34,7 @@ struct ClusterSpec {
   int64_t gpus_per_host = 8;
   int64_t gpus_per_tor = 16;  // NICs cabled to one ToR; on a rail-optimised fabric all of one rail
   int64_t gpus_per_pod = 3072;  // of all rails
-  int64_t tor_uplinks = 16;     // lanes of the NIC's speed from a ToR to its pod
+  int64_t tor_uplinks = 16;     // lanes of the NIC's speed from a ToR (all its planes) to its pod
   double pod_oversubscription =
       7.0;  // pod's GPUs' bandwidth over its uplinks'; 1 is full bisection
   Bandwidth nvlink = gigabytes_per_second(450);  // a GPU, one direction
@@ -60,10 +60,11 @@ struct TopologyFacts {
   int64_t diameter = 0;         // links between the NICs farthest apart
 };
 
-// A row. Both functions require a spec that append_cluster_faults() finds nothing wrong with.
+// A row. Its functions require a spec that append_cluster_faults() finds nothing wrong with.
 struct Topology {
   std::string_view name;
   std::string_view help;
+  bool has_rails;  // a ToR serves one GPU of every host, instead of all GPUs of a few
   Fabric (*build)(const ClusterSpec&);
   TopologyFacts (*facts)(const ClusterSpec&);
 };

@@ -68,7 +68,8 @@ void append_cluster_faults(const ClusterSpec& spec, std::string_view prefix, Fau
   check.positive("gpus_per_pod", spec.gpus_per_pod);
   check.positive("tor_uplinks", spec.tor_uplinks);
   check.multiple("gpus", spec.gpus, "gpus_per_host", spec.gpus_per_host);
-  if (spec.topology == "rail-optimized") {
+  const Topology* row = find_topology(spec.topology);
+  if (row != nullptr && row->has_rails) {
     check.multiple("gpus_per_pod", spec.gpus_per_pod, "gpus_per_tor * gpus_per_host",
                    spec.gpus_per_tor * spec.gpus_per_host);
   } else {

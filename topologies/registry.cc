@@ -3,7 +3,7 @@
 namespace herdsim {
 namespace {
 
-ClosShape shape_of(const ClusterSpec& spec) {
+ClosShape clos3_shape(const ClusterSpec& spec) {
   return {.gpus = spec.gpus,
           .gpus_per_host = spec.gpus_per_host,
           .rails = 1,
@@ -21,21 +21,32 @@ ClosShape shape_of(const ClusterSpec& spec) {
 constexpr int64_t kNdrSwitchPorts = 64;
 
 ClosShape rail_optimized_shape(const ClusterSpec& spec) {
-  ClosShape shape = shape_of(spec);
+  ClosShape shape = clos3_shape(spec);
   shape.rails = spec.gpus_per_host;
   shape.gpus_per_group = spec.gpus_per_tor * shape.rails;
   shape.switch_ports = kNdrSwitchPorts;
   return shape;
 }
 
-Fabric build_clos3(const ClusterSpec& spec) { return build_clos(shape_of(spec)); }
-TopologyFacts clos3_facts(const ClusterSpec& spec) { return clos_facts(shape_of(spec)); }
+// Planes of Alibaba's HPN 7.0: a NIC has two ports of half its rate, on two ToRs that share no
+// switch.
+constexpr int64_t kDualPlanes = 2;
 
-Fabric build_rail_optimized(const ClusterSpec& spec) {
-  return build_clos(rail_optimized_shape(spec));
+ClosShape dual_plane_shape(const ClusterSpec& spec) {
+  ClosShape shape = clos3_shape(spec);
+  shape.rails = spec.gpus_per_host;
+  shape.gpus_per_group = spec.gpus_per_tor * shape.rails;
+  shape.planes = kDualPlanes;
+  return shape;
 }
-TopologyFacts rail_optimized_facts(const ClusterSpec& spec) {
-  return clos_facts(rail_optimized_shape(spec));
+
+template <ClosShape (*kShape)(const ClusterSpec&)>
+Fabric build(const ClusterSpec& spec) {
+  return build_clos(kShape(spec));
+}
+template <ClosShape (*kShape)(const ClusterSpec&)>
+TopologyFacts facts(const ClusterSpec& spec) {
+  return clos_facts(kShape(spec));
 }
 
 }  // namespace
@@ -43,21 +54,26 @@ TopologyFacts rail_optimized_facts(const ClusterSpec& spec) {
 const std::vector<Topology>& topologies() {
   static const std::vector<Topology> rows = {
       {.name = "clos3",
-       .help = "Three-layer Clos: all GPUs of a rack under one ToR, racks at full bisection in a "
-               "pod, pods "
-               "oversubscribed at the aggregation layer. Meta's 24K RoCE cluster is the default: "
-               "racks of 16 GPUs, "
-               "192 racks a pod, 8 pods, 1:7.",
-       .build = &build_clos3,
-       .facts = &clos3_facts},
+       .help = "Three-layer Clos: all GPUs of a rack under one ToR, racks joined in a pod, pods "
+               "oversubscribed at the aggregation layer. The defaults are Meta's 24K RoCE cluster: "
+               "racks of 16 GPUs, 192 racks a pod, 8 pods, 1:7.",
+       .has_rails = false,
+       .build = &build<&clos3_shape>,
+       .facts = &facts<&clos3_shape>},
       {.name = "rail-optimized",
        .help = "GPU i of every host of a scalable unit under leaf i; leaves of a pod meet in its "
-               "spine, pods in the "
-               "core. DGX SuperPOD NDR: units of 32 hosts (gpus_per_tor = 32, tor_uplinks = 32), "
-               "non-blocking "
-               "(pod_oversubscription = 1).",
-       .build = &build_rail_optimized,
-       .facts = &rail_optimized_facts},
+               "spine, pods in the core. DGX SuperPOD NDR: units of 32 hosts (gpus_per_tor = 32, "
+               "tor_uplinks = 32), non-blocking (pod_oversubscription = 1).",
+       .has_rails = true,
+       .build = &build<&rail_optimized_shape>,
+       .facts = &facts<&rail_optimized_shape>},
+      {.name = "dual-plane",
+       .help = "Rails whose NICs have a port on each of two ToRs: one ToR failing halves bandwidth "
+               "and cuts nobody off. Alibaba HPN 7.0: segments of 128 hosts (gpus_per_tor = 128, "
+               "tor_uplinks = 120), pods of 15,360 GPUs, 15:1 above.",
+       .has_rails = true,
+       .build = &build<&dual_plane_shape>,
+       .facts = &facts<&dual_plane_shape>},
   };
   return rows;
 }

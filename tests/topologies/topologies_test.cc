@@ -64,6 +64,12 @@ int64_t count_nodes(const Fabric& fabric, NodeKind kind) {
   return count;
 }
 
+int64_t count_devices(const Fabric& fabric, NodeKind kind) {
+  int64_t count = 0;
+  for (const Node& node : fabric.nodes()) count += node.kind == kind ? node.count : 0;
+  return count;
+}
+
 int64_t count_lanes(const Fabric& fabric, LinkKind kind) {
   int64_t both_directions = 0;
   for (const Link& link : fabric.links()) both_directions += link.kind == kind ? link.width : 0;
@@ -76,7 +82,7 @@ TEST(Topologies, counts_agree_with_the_closed_form) {
     EXPECT_EQ(facts.gpus, spec.gpus);
     EXPECT_EQ(facts.hosts, static_cast<int64_t>(fabric.hosts()));
     EXPECT_EQ(facts.hosts, count_nodes(fabric, NodeKind::kNvSwitch));
-    EXPECT_EQ(facts.tors, count_nodes(fabric, NodeKind::kTor));
+    EXPECT_EQ(facts.tors, count_devices(fabric, NodeKind::kTor));
     EXPECT_EQ(facts.pods, count_nodes(fabric, NodeKind::kPod));
     EXPECT_EQ(facts.pods > 1 ? 1 : 0, count_nodes(fabric, NodeKind::kCore));
     EXPECT_EQ(facts.nic_links, count_lanes(fabric, LinkKind::kNicToTor));
@@ -216,6 +222,28 @@ TEST(RailOptimized, gpus_of_one_number_meet_under_one_leaf) {
   EXPECT_EQ(fabric.hop_class(GpuId(3), GpuId(4 + 8 * 31)), HopClass::kSamePod);
   EXPECT_EQ(fabric.hop_class(GpuId(3), GpuId(3 + 8 * 32)), HopClass::kSamePod);
   EXPECT_EQ(fabric.hop_class(GpuId(3), GpuId(3 + 8 * 64)), HopClass::kCrossPod);
+}
+
+// Alibaba HPN 7.0 (SIGCOMM 2024): segments of 1,024 GPUs under 16 ToRs, pods of 15 segments, agg to
+// core 15:1.
+TEST(DualPlane, has_two_tors_a_rail_that_share_its_nics) {
+  ClusterSpec spec;
+  spec.topology = "dual-plane";
+  spec.gpus = 2 * 15360;
+  spec.gpus_per_tor = 128;
+  spec.tor_uplinks = 120;
+  spec.gpus_per_pod = 15360;
+  spec.pod_oversubscription = 15;
+  const Topology& row = *find_topology(spec.topology);
+  const TopologyFacts facts = row.facts(spec);
+  EXPECT_EQ(facts.tors, 2 * 15 * 16);
+  EXPECT_EQ(facts.nic_links, 2 * spec.gpus);
+  EXPECT_EQ(facts.pod_uplinks, 2 * 1024);
+  const Fabric fabric = row.build(spec);
+  const Node& nic = fabric.nodes()[fabric.nic_of(GpuId(0))];
+  EXPECT_EQ(fabric.links()[nic.up].width, 2U);
+  EXPECT_EQ(fabric.links()[nic.up].capacity, gigabits_per_second(400));
+  EXPECT_EQ(fabric.hop_class(GpuId(0), GpuId(8 * 127)), HopClass::kSameTor);
 }
 
 TEST(ClusterFaults, reports_every_fault_at_once) {

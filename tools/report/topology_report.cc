@@ -136,23 +136,33 @@ std::vector<FailureDomain> failure_domains(const Fabric& fabric, const TopologyF
     }
     return most;
   };
+  const auto fewest_devices = [&](NodeKind kind) {
+    int64_t fewest = 0;
+    for (const Node& node : fabric.nodes()) {
+      if (node.kind != kind) continue;
+      fewest = fewest == 0 ? node.count : std::min<int64_t>(fewest, node.count);
+    }
+    return fewest;
+  };
   std::vector<FailureDomain> domains = {
       {.kind = NodeKind::kNic, .count = facts.gpus, .gpus_cut_off = most_below(NodeKind::kNic)},
       {.kind = NodeKind::kNvSwitch,
        .count = facts.hosts,
-       .gpus_cut_off = static_cast<int64_t>(fabric.gpus_per_host())},
-      {.kind = NodeKind::kTor, .count = facts.tors, .gpus_cut_off = most_below(NodeKind::kTor)}};
+       .gpus_cut_off = static_cast<int64_t>(fabric.gpus_per_host())}};
+  // A layer of single switches cuts off what is below; side by side, the others carry on.
   const auto add_layer = [&](NodeKind kind, int64_t switches) {
-    uint32_t fewest = 0;
-    for (const Node& node : fabric.nodes()) {
-      if (node.kind == kind) fewest = fewest == 0 ? node.count : std::min(fewest, node.count);
+    if (switches == 0) return;
+    const int64_t side_by_side = fewest_devices(kind);
+    if (side_by_side == 1) {
+      domains.push_back({.kind = kind, .count = switches, .gpus_cut_off = most_below(kind)});
+    } else {
+      domains.push_back({.kind = kind,
+                         .count = switches,
+                         .gpus_slowed = most_below(kind),
+                         .bandwidth_left = 1 - 1.0 / static_cast<double>(side_by_side)});
     }
-    if (switches == 0 || fewest == 0) return;
-    domains.push_back({.kind = kind,
-                       .count = switches,
-                       .gpus_slowed = most_below(kind),
-                       .bandwidth_left = 1 - 1.0 / fewest});
   };
+  add_layer(NodeKind::kTor, facts.tors);
   add_layer(NodeKind::kPod, facts.pod_switches);
   add_layer(NodeKind::kCore, facts.core_switches);
   return domains;

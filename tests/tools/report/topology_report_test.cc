@@ -78,6 +78,18 @@ TEST(FailureDomains, a_spine_takes_its_share_and_a_leaf_its_gpus) {
   EXPECT_DOUBLE_EQ(domains[3].bandwidth_left, 31.0 / 32);
 }
 
+TEST(FailureDomains, one_tor_of_two_planes_halves_bandwidth_and_cuts_nobody_off) {
+  ClusterSpec spec = superpod(2048);
+  spec.topology = "dual-plane";
+  const Topology& row = *find_topology(spec.topology);
+  const auto domains = failure_domains(row.build(spec), row.facts(spec));
+  ASSERT_EQ(domains.size(), 3U);
+  EXPECT_EQ(domains[2].kind, NodeKind::kTor);
+  EXPECT_EQ(domains[2].gpus_cut_off, 0);
+  EXPECT_EQ(domains[2].gpus_slowed, 32);
+  EXPECT_DOUBLE_EQ(domains[2].bandwidth_left, 0.5);
+}
+
 TEST(TopologyReport, graphviz_has_a_node_a_vertex_and_an_edge_a_pair_of_links) {
   ClusterSpec spec = meta();
   spec.gpus = 32;
