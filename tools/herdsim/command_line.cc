@@ -14,20 +14,25 @@ namespace {
 const std::map<std::string, OutputFormat> kFormats = {
     {"table", OutputFormat::kTable}, {"json", OutputFormat::kJson}, {"csv", OutputFormat::kCsv}};
 
+// "SCENARIO" of "SCENARIO [OTHER]", "KIND" of "[KIND]".
+std::string first_word(std::string_view operands) {
+  const size_t first = operands.find_first_not_of('[');
+  return std::string(operands.substr(first, operands.find_first_of(" ].", first) - first));
+}
+
 void declare_options(CLI::App& app, const Command& command, Options& options) {
   if (command.most_operands > 0) {
-    app.add_option("operands", options.names, std::string(command.operands))
+    app.add_option(first_word(command.operands), options.names, std::string(command.operands))
         ->expected(static_cast<int>(command.least_operands),
                    static_cast<int>(command.most_operands))
         ->required(command.least_operands > 0)
-        ->type_name(std::string(command.operands));
+        ->type_name("");
   }
   app.add_option("--set", options.sets, "Override a field of the scenario; may be repeated")
       ->type_name("FIELD.PATH=VALUE")
       ->allow_extra_args(false);
   app.add_option("--format", options.format, "How to print the answer: table, json or csv")
-      ->transform(CLI::Transformer(kFormats, CLI::ignore_case))
-      ->check(CLI::IsMember({OutputFormat::kTable, OutputFormat::kJson, OutputFormat::kCsv}))
+      ->transform(CLI::CheckedTransformer(kFormats, CLI::ignore_case).description(""))
       ->type_name("FORMAT");
   app.add_flag("--quiet", options.quiet, "No progress and no warnings");
   const auto takes = [&](OptionFlag flag) { return (command.options & flag) != 0; };

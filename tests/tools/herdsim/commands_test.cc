@@ -1,0 +1,124 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/herdsim/run_command.h"
+
+namespace herdsim {
+namespace {
+
+using nlohmann::json;
+
+json step_json_of(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--format", "json"});
+  const CommandOutput run = run_command(arguments);
+  EXPECT_EQ(run.status, kExitDone) << run.err;
+  return json::parse(run.out);
+}
+
+// Table 4 of arXiv:2407.21783, MFU with causal attention counted half. The tolerances in points.
+struct PublishedRow {
+  std::string scenario;
+  double mfu, tolerance;
+};
+const std::vector<PublishedRow> kLlama3 = {{"llama3-405b-16384", 0.41, 0.015},
+                                           {"llama3-405b-8192", 0.43, 0.015},
+                                           {"llama3-405b-131072ctx", 0.38, 0.02}};
+
+TEST(StepCommand, published_llama_3_steps_are_within_their_tolerances) {
+  std::vector<double> tflops;
+  for (const PublishedRow& row : kLlama3) {
+    const json step = step_json_of({"step", row.scenario});
+    std::printf("%-24s predicted %.1f %%, published %.1f %%\n", row.scenario.c_str(),
+                100 * step["mfu"].get<double>(), 100 * row.mfu);
+    EXPECT_NEAR(step["mfu"].get<double>(), row.mfu, row.tolerance) << row.scenario;
+    tflops.push_back(step["model_tflops_per_gpu"]);
+  }
+  EXPECT_NEAR(tflops[1] / tflops[0], 1.075, 0.02);
+}
+
+TEST(StepCommand, json_has_exactly_the_documented_keys_and_an_account_that_sums) {
+  const json step = step_json_of({"step", "llama3-405b-16384"});
+  const std::vector<std::string> keys = {
+      "bubble_fraction", "dtype", "events", "fingerprint", "fits", "gpus", "mfu", "mfu_convention",
+      "mfu_full_attention", "model_tflops_per_gpu", "peak_memory_bytes", "peak_memory_moment",
+      "peak_memory_stage", "scenario", "simulated_ranks", "step_time_s", "time_account_s",
+      "tokens_per_second_per_gpu", "tokens_per_step", "wall_s", "warnings"};
+  for (const std::string& key : keys) {
+    if (key != "dtype") EXPECT_TRUE(step.contains(key)) << key;
+  }
+  EXPECT_EQ(step.size(), keys.size() - 1);
+  double sum = 0;
+  for (const auto& term : step["time_account_s"]) sum += term.get<double>();
+  EXPECT_EQ(step["time_account_s"].size(), 11U);
+  EXPECT_NEAR(sum, step["step_time_s"].get<double>(), 1e-9);
+}
+
+TEST(StepCommand, every_catalogue_scenario_gives_a_plausible_step) {
+  const json catalog = json::parse(run_command({"catalog", "scenarios", "--format", "json"}).out);
+  for (const auto& entry : catalog["scenarios"]) {
+    const std::string name = entry["name"];
+    const json step = step_json_of({"step", name});
+    EXPECT_GT(step["mfu"].get<double>(), 0.2) << name;
+    EXPECT_LT(step["mfu"].get<double>(), 0.65) << name;
+    EXPECT_TRUE(step["fits"].get<bool>()) << name;
+  }
+}
+
+TEST(StepCommand, folding_changes_nothing_but_the_work) {
+  const std::vector<std::string> small = {
+      "step", "llama3-405b-16384", "--set", "parallel.dp=2", "--set", "gpus=256",
+      "--set", "training.global_batch=32", "--set", "recovery.spares=0",
+      "--set", "cluster.degraded={gpu:37 compute_factor:0.9}"};
+  std::vector<std::string> unfolded = small;
+  unfolded.emplace_back("--no-fold");
+  const json a = step_json_of(small);
+  const json b = step_json_of(unfolded);
+  EXPECT_EQ(a["fingerprint"], b["fingerprint"]);
+  EXPECT_EQ(b["simulated_ranks"], 256);
+  EXPECT_LT(a["simulated_ranks"], 100);
+}
+
+TEST(StepCommand, requirements_decide_between_0_and_1) {
+  const std::vector<std::string> step = {"step", "llama3-8b-1024", "--require"};
+  auto with = [&](const std::string& condition) {
+    std::vector<std::string> line = step;
+    line.push_back(condition);
+    return run_command(line);
+  };
+  EXPECT_EQ(with("mfu>=0.1").status, kExitDone);
+  EXPECT_EQ(with("mfu>=0.9").status, kExitOutOfBounds);
+  EXPECT_EQ(with("step_time_s<=0.001").status, kExitOutOfBounds);
+  EXPECT_THAT(with("mfu>=0.9").err, testing::HasSubstr("mfu"));
+}
+
+TEST(ExplainCommand, terms_of_two_scenarios_sum_to_their_difference) {
+  const json explain = json::parse(run_command({"explain", "llama3-405b-8192", "llama3-405b-16384",
+                                                "--format", "json", "--quiet"})
+                                       .out);
+  double sum = 0, points = 0;
+  for (const auto& term : explain["terms"]) {
+    sum += term["difference"].get<double>();
+    points += term["mfu_points"].get<double>();
+  }
+  EXPECT_NEAR(sum, explain["gpu_seconds_per_million_tokens"]["difference"].get<double>(), 1e-6);
+  const double mfu = explain["mfu"]["b"].get<double>() - explain["mfu"]["a"].get<double>();
+  EXPECT_NEAR(points, 100 * mfu, 1e-9);
+  EXPECT_EQ(explain["terms"][0]["term"], "bubble");
+}
+
+TEST(Commands, every_row_has_help_and_prints_it) {
+  for (const Command& command : commands()) {
+    EXPECT_NE(command.help, "") << command.name;
+    const CommandOutput run = run_command({std::string(command.name), "--help"});
+    EXPECT_EQ(run.status, kExitDone) << command.name;
+    EXPECT_THAT(run.out, testing::HasSubstr(std::string(command.help))) << command.name;
+  }
+  EXPECT_EQ(run_command({"--version"}).status, kExitDone);
+  EXPECT_EQ(run_command({}).status, kExitDone);
+}
+
+}  // namespace
+}  // namespace herdsim
