@@ -1,0 +1,281 @@
+// Laws of every campaign: whatever fails, however it recovers.
+#include "sim/job/campaign.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+#include "sim/reliability/reliability_base.h"
+#include "tests/sim/job/llama3_campaign.h"
+
+namespace herdsim {
+namespace {
+
+CampaignRequest small_request() {
+  CampaignRequest request = llama3_request(3);
+  request.days = 20;
+  request.slow = {"fail_slow_network", "slow_hosts"};
+  request.rate_scale = 3;
+  return request;
+}
+
+void expect_account_adds_up(const RunResult& result, std::string_view what) {
+  for (const ReplicaResult& replica : result.replicas) {
+    const Duration sum =
+        std::accumulate(replica.account.begin(), replica.account.end(), Duration::zero());
+    EXPECT_EQ(sum, replica.horizon) << what;
+    for (size_t i = 0; i < kRunTerms; ++i)
+      EXPECT_GE(replica.account[i], Duration::zero()) << what << " " << kRunTermNames[i];
+    EXPECT_GE(replica.steps, 0) << what;
+  }
+}
+
+TEST(Campaign, the_account_sums_to_the_horizon_under_every_policy_and_base) {
+  for (const RecoveryPolicy& recovery : recovery_policies()) {
+    for (const CheckpointPolicy& checkpoint : checkpoint_policies()) {
+      CampaignRequest request = small_request();
+      request.recovery_policy = recovery.name;
+      request.checkpoint_policy = checkpoint.name;
+      request.spares = 6;
+      request.technicians = 4;
+      request.evict_slow_after_s = 7200;
+      request.restarts_can_fail = checkpoint.name != "sync";
+      expect_account_adds_up(run(request),
+                             std::string(recovery.name) + " with " + std::string(checkpoint.name));
+    }
+  }
+  for (const ReliabilityBase& base : reliability_bases()) {
+    CampaignRequest request = small_request();
+    request.reliability_base = base.name;
+    expect_account_adds_up(run(request), base.name);
+  }
+}
+
+TEST(Campaign, is_the_same_for_any_number_of_threads_and_any_other_replicas) {
+  CampaignRequest request = small_request();
+  request.replicas = 12;
+  const RunResult one = run(request, 1);
+  EXPECT_EQ(one.fingerprint(), run(request, 2).fingerprint());
+  EXPECT_EQ(one.fingerprint(), run(request, 7).fingerprint());
+  request.replicas = 5;
+  const RunResult fewer = run(request, 3);
+  for (size_t i = 0; i < fewer.replicas.size(); ++i)
+    EXPECT_EQ(fewer.replicas[i].account, one.replicas[i].account) << i;
+  request.seed = 2;
+  EXPECT_NE(run(request).fingerprint(), fewer.fingerprint());
+}
+
+TEST(Campaign, a_change_of_policy_leaves_the_failures_as_they_are) {
+  CampaignRequest request = small_request();
+  const RunResult base = run(request);
+  request.recovery_policy = "warm-standby";
+  request.checkpoint_policy = "tiered";
+  const RunResult other = run(request);
+  for (size_t i = 0; i < base.replicas.size(); ++i) {
+    for (size_t c = 0; c < base.class_names.size(); ++c) {
+      if (base.class_names[c] == "silent_data_corruption")
+        continue;  // counted when noticed, which may be after the end
+      EXPECT_EQ(base.replicas[i].by_class[c], other.replicas[i].by_class[c]) << base.class_names[c];
+    }
+  }
+}
+
+TEST(Campaign, halving_a_class_keeps_a_subset_of_its_events) {
+  CampaignRequest request = llama3_request(20);
+  const RunResult base = run(request);
+  request.classes = {{.name = "faulty_gpu", .scale = 0.5}};
+  const RunResult half = run(request);
+  int64_t all = 0, kept = 0;
+  for (size_t i = 0; i < base.replicas.size(); ++i) {
+    all += base.replicas[i].by_class[0];
+    kept += half.replicas[i].by_class[0];
+    EXPECT_LE(half.replicas[i].by_class[0], base.replicas[i].by_class[0]);
+    for (size_t c = 1; c < base.class_names.size(); ++c) {
+      if (base.class_names[c] != "silent_data_corruption") {
+        EXPECT_EQ(half.replicas[i].by_class[c], base.replicas[i].by_class[c])
+            << base.class_names[c];
+      }
+    }
+  }
+  // Binomial with about 2,960 trials: 5 sigma is 4.6 %.
+  EXPECT_NEAR(static_cast<double>(kept) / static_cast<double>(all), 0.5, 0.046);
+}
+
+TEST(Campaign, nothing_failing_is_all_training_but_for_saves) {
+  CampaignRequest request = llama3_request(1);
+  request.reliability_base = "none";
+  const RunResult result = run(request);
+  const auto account = result.time_account_seconds();
+  const double stall = account[static_cast<size_t>(RunTerm::kCheckpointStall)];
+  EXPECT_NEAR(result.effective_training_time(), 1 - stall / result.mean_horizon_seconds(), 1e-12);
+  // 0.323 s in every 48 steps of 6.2 s.
+  EXPECT_NEAR(stall / result.mean_horizon_seconds(), 0.3229 / (48 * 6.2 + 0.3229), 1e-5);
+  EXPECT_EQ(result.unexpected() + result.planned(), 0);
+}
+
+TEST(Campaign, more_failures_and_longer_restarts_never_help) {
+  double last = 1;
+  for (const double scale : {0.25, 0.5, 1.0, 2.0, 4.0}) {
+    CampaignRequest request = llama3_request(40);
+    request.rate_scale = scale;
+    const double now = run(request).effective_training_time();
+    EXPECT_LT(now, last) << scale;
+    last = now;
+  }
+  last = 1;
+  for (const double reschedule : {0.0, 180.0, 1800.0}) {
+    CampaignRequest request = llama3_request(40);
+    request.phases.reschedule_s = reschedule;
+    const double now = run(request).effective_training_time();
+    EXPECT_LT(now, last) << reschedule;
+    last = now;
+  }
+}
+
+TEST(Campaign, policies_rank_as_published) {
+  const auto effective = [](std::string_view recovery, std::string_view checkpoint) {
+    CampaignRequest request = llama3_request(40);
+    request.recovery_policy = recovery;
+    request.checkpoint_policy = checkpoint;
+    return run(request).effective_training_time();
+  };
+  const double base = effective("restart-with-spares", "async");
+  EXPECT_GT(effective("warm-standby", "async"), base + 0.01);
+  EXPECT_GT(effective("replica-level", "async"), effective("warm-standby", "async"));
+  EXPECT_GT(effective("restart-with-spares", "in-memory"), base + 0.01);
+  EXPECT_GT(effective("restart-with-spares", "just-in-time"), base + 0.01);
+  EXPECT_LT(effective("restart-with-spares", "sync"), base);
+  EXPECT_LT(effective("restart-with-spares", "none"), 0.1);
+}
+
+TEST(Campaign, a_target_of_tokens_ends_with_exactly_its_steps) {
+  CampaignRequest request = llama3_request(4);
+  request.days = 0;
+  request.tokens = 1000.5 * 2048 * 8192;
+  const RunResult result = run(request);
+  for (const ReplicaResult& replica : result.replicas) EXPECT_EQ(replica.steps, 1001);
+  expect_account_adds_up(result, "tokens");
+  EXPECT_TRUE(result.warnings.empty());
+}
+
+TEST(Campaign, a_target_that_cannot_be_reached_is_given_up_and_said) {
+  CampaignRequest request = llama3_request(1);
+  request.days = 0;
+  request.tokens = 1e5 * 2048 * 8192;
+  request.checkpoint_policy = "none";
+  const RunResult result = run(request);
+  ASSERT_EQ(result.warnings.size(), 2u);
+  EXPECT_NE(result.warnings[1].find("run.tokens"), std::string::npos);
+}
+
+TEST(Campaign, removing_stragglers_gives_their_slowdown_back) {
+  CampaignRequest request = llama3_request(10);
+  request.slow = {"slow_hosts"};
+  const CampaignSpec spec = resolve(request);
+  const PaceOfTheSlowest model({.nominal = request.nominal_step, .data_parallel = 128});
+  const double with = run_campaign(spec, model, {}).effective_training_time();
+  const double without =
+      run_campaign(without_stragglers(spec), model, {}).effective_training_time();
+  // One host in ten slow by 10 % on nine tenths of the step: the whole job is.
+  EXPECT_NEAR(with / without, 1 / 1.09, 0.01);
+  request.evict_slow_after_s = 3600;
+  EXPECT_GT(run(request).effective_training_time(), without - 0.01);
+}
+
+TEST(Campaign, a_checksum_leaves_wrong_arithmetic_undetected) {
+  CampaignRequest request = llama3_request(100);
+  request.corruption_detectors = {"transfer_checksum"};
+  const RunResult blind = run(request);
+  double undetected = 0;
+  for (const ReplicaResult& replica : blind.replicas)
+    undetected += static_cast<double>(replica.undetected_corruptions) / 100;
+  // 90 % of six, standard error 0.23: 5 sigma.
+  EXPECT_NEAR(undetected, 5.4, 1.2);
+  request.corruption_detectors = {"loss_watch", "block_recompute"};
+  request.seed = 1;
+  const RunResult both = run(request);
+  request.corruption_detectors = {"loss_watch"};
+  const RunResult watch = run(request);
+  const auto lost = [](const RunResult& r) {
+    return r.time_account_seconds()[static_cast<size_t>(RunTerm::kLostWork)];
+  };
+  EXPECT_LT(lost(both), 0.7 * lost(watch));
+  EXPECT_GT(both.time_account_seconds()[static_cast<size_t>(RunTerm::kSlowdown)],
+            watch.time_account_seconds()[static_cast<size_t>(RunTerm::kSlowdown)]);
+}
+
+TEST(Campaign, few_kept_snapshots_lose_more_to_corruption) {
+  CampaignRequest request = llama3_request(60);
+  const double all = run(request).effective_training_time();
+  request.keep_last = 3;
+  EXPECT_LT(run(request).effective_training_time(), all - 0.002);
+}
+
+TEST(Campaign, the_trace_covers_the_horizon_without_gaps) {
+  CampaignRequest request = small_request();
+  const CampaignSpec spec = resolve(request);
+  CampaignTrace trace;
+  const PaceOfTheSlowest model({.nominal = request.nominal_step, .data_parallel = 128});
+  const RunResult traced = run_campaign(spec, model, {.trace = &trace});
+  ASSERT_FALSE(trace.phases.empty());
+  Instant at = Instant::start();
+  for (const CampaignTrace::Phase& phase : trace.phases) {
+    EXPECT_EQ(phase.begin, at);
+    at = phase.end;
+  }
+  EXPECT_EQ(at - Instant::start(), traced.replicas[0].horizon);
+  EXPECT_EQ(traced.fingerprint(), run(request).fingerprint());
+}
+
+TEST(CampaignSpec, every_fault_of_a_request_is_named_at_once) {
+  CampaignRequest request = llama3_request(1);
+  request.rate_scale = -1;
+  request.days = 0;
+  request.spares = 5000;
+  request.checkpoint_policy = "asinc";
+  request.recovery_policy = "restart-with-spare";
+  request.classes = {{.name = "faulty_gpo", .rate_per_hour = 1},
+                     {.name = "nic", .rate_per_hour = -2}};
+  try {
+    resolve(request);
+    FAIL() << "accepted";
+  } catch (const SpecError& error) {
+    std::set<std::string> fields;
+    for (const Fault& fault : error.faults()) fields.insert(fault.field);
+    EXPECT_EQ(fields,
+              (std::set<std::string>{"reliability.rate_scale", "run.days", "recovery.spares",
+                                     "checkpoint.policy", "recovery.policy", "reliability.classes",
+                                     "reliability.classes.nic.rate_per_hour"}));
+    const std::string text = error.what();
+    EXPECT_NE(text.find("did you mean \"async\""), std::string::npos) << text;
+    EXPECT_NE(text.find("did you mean \"faulty_gpu\""), std::string::npos) << text;
+  }
+}
+
+TEST(CampaignSpec, a_save_longer_than_its_interval_warns) {
+  CampaignRequest request = llama3_request(1);
+  request.checkpoint_interval_s = 20;
+  const CampaignSpec spec = resolve(request);
+  ASSERT_EQ(spec.warnings.size(), 1u);
+  EXPECT_NE(spec.warnings[0].find("saves queue"), std::string::npos);
+}
+
+TEST(CampaignSpec, interval_rules_follow_their_forms) {
+  CampaignRequest request = llama3_request(30);
+  request.storage.copy_out_gb_per_s_per_gpu = 0.0323;  // 10 s blocked
+  request.interval_rule = "young";
+  const CampaignSpec young = resolve(request);
+  EXPECT_NEAR(static_cast<double>(young.checkpoints.tiers[0].period_steps) * 6.2, 472, 6.2);
+  const double at_young = run(request).effective_training_time();
+  request.interval_rule = "adaptive";
+  EXPECT_NEAR(run(request).effective_training_time(), at_young, 0.003);
+  request.interval_rule = "fixed";
+  for (const double interval : {100.0, 2500.0}) {
+    request.checkpoint_interval_s = interval;
+    EXPECT_LT(run(request).effective_training_time(), at_young) << interval;
+  }
+}
+
+}  // namespace
+}  // namespace herdsim

@@ -1,0 +1,24 @@
+// The published 54 days: Llama 3 405B on 16,384 GPUs, all defaults.
+#pragma once
+
+#include "sim/job/campaign.h"
+
+namespace herdsim {
+
+inline CampaignRequest llama3_request(int64_t replicas) {
+  return {.scenario = "llama3-405b-16384",
+          .machine = {.gpus = 16'384},
+          .nominal_step = milliseconds(6'200),
+          .data_parallel = 128,
+          .tokens_per_step = 2048 * 8192,
+          .days = 54,
+          .replicas = replicas};
+}
+
+inline RunResult run(const CampaignRequest& request, int threads = 2) {
+  const PaceOfTheSlowest model(
+      {.nominal = request.nominal_step, .data_parallel = request.data_parallel});
+  return run_campaign(resolve(request), model, {.threads = threads});
+}
+
+}  // namespace herdsim
