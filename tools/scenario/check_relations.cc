@@ -43,6 +43,7 @@ class RelationCheck {
     batch_and_schedule();
     degraded();
     names();
+    attention_kernel();
     checkpoint_interval();
   }
 
@@ -275,24 +276,25 @@ class RelationCheck {
                  fmt::format("{}", fmt::join(names, ", ")), nearest_name(value, names));
   }
 
+  void attention_kernel() {
+    if (!sound({"profile", "software.attention_kernel"}) ||
+        s_.profile.attention_kernel(s_.software.attention_kernel)) {
+      return;
+    }
+    std::vector<std::string> names;
+    for (const AttentionKernel& kernel : s_.profile.attention) names.push_back(kernel.name);
+    report_->add("software.attention_kernel",
+                 fmt::format("profile {} has no attention kernel \"{}\"", s_.profile.name,
+                             s_.software.attention_kernel),
+                 fmt::format("{}", fmt::join(names, ", ")),
+                 nearest_name(s_.software.attention_kernel, names));
+  }
+
   const Scenario& s_;
   const ParallelPlan& p_;
   SpecReport* report_;
   std::vector<std::string>* warnings_;
 };
-
-// "cluster.degraded[0].gpu" -> "cluster.degraded.0.gpu"
-std::string with_dots(std::string_view field) {
-  std::string out;
-  for (char c : field) {
-    if (c == '[') {
-      out += '.';
-    } else if (c != ']') {
-      out += c;
-    }
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -300,7 +302,7 @@ void check_cluster(const ClusterSpec& cluster, const std::string& prefix, SpecRe
   Faults faults;
   append_cluster_faults(cluster, prefix, faults);
   for (Fault& fault : faults.list()) {
-    const std::string path = with_dots(fault.field);
+    const std::string path = path_with_dots(fault.field);
     if (report->sound({path})) report->add(path, fault.problem, fault.allowed, fault.nearest);
   }
 }

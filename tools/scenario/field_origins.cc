@@ -19,6 +19,18 @@ std::string element_path(std::string_view list, int64_t index) {
   return fmt::format("{}.{}", list, index);
 }
 
+std::string path_with_dots(std::string_view path) {
+  std::string out;
+  for (char c : path) {
+    if (c == '[') {
+      out += '.';
+    } else if (c != ']') {
+      out += c;
+    }
+  }
+  return out;
+}
+
 const Origin* FieldOrigins::find(std::string_view path) const {
   for (; !path.empty(); path = enclosing(path)) {
     if (const auto it = by_path_.find(path); it != by_path_.end()) return &it->second;

@@ -24,6 +24,9 @@ struct Origin {
 // "cluster.degraded" and 0: "cluster.degraded.0".
 std::string element_path(std::string_view list, int64_t index);
 
+// "cluster.degraded[0].gpu", as other folders write it: "cluster.degraded.0.gpu".
+std::string path_with_dots(std::string_view path);
+
 class FieldOrigins {
  public:
   void set(std::string path, Origin origin) {

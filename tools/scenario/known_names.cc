@@ -1,32 +1,33 @@
 #include "tools/scenario/known_names.h"
 
-#include <filesystem>
-
-#include "calibrate/profile/profile_file.h"
-#include "tools/scenario/spec_source.h"
+#include "sim/checkpoint/checkpoint_policy.h"
+#include "sim/job/recovery_policy.h"
+#include "sim/reliability/reliability_base.h"
 
 namespace herdsim {
+namespace {
+
+template <typename Row>
+std::vector<std::string> names_of(const std::vector<Row>& rows) {
+  std::vector<std::string> names;
+  for (const Row& row : rows) names.emplace_back(row.name);
+  return names;
+}
+
+}  // namespace
 
 std::vector<std::string> known_names(NameKind kind) {
   switch (kind) {
     case NameKind::kRouting:
       return {"e-ecmp", "ecmp", "adaptive"};
     case NameKind::kReliability:
-      return {"llama3-54-days"};
+      return names_of(reliability_bases());
     case NameKind::kCheckpointPolicy:
-      return {"none", "sync", "async"};
+      return names_of(checkpoint_policies());
     case NameKind::kRecoveryPolicy:
-      return {"restart-with-spares"};
+      return names_of(recovery_policies());
   }
   return {};
-}
-
-DeviceProfile find_profile(const std::string& name_or_path, const std::string& folder) {
-  const std::filesystem::path path(name_or_path);
-  if (is_spec_file(name_or_path) && path.is_relative() && !folder.empty()) {
-    return load_profile((std::filesystem::path(folder) / path).string());
-  }
-  return load_profile(name_or_path);
 }
 
 }  // namespace herdsim

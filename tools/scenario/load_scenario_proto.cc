@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "tools/scenario/check_relations.h"
-#include "tools/scenario/known_names.h"
 #include "tools/scenario/load_scenario.h"
+#include "tools/scenario/profile_part.h"
 #include "tools/scenario/scenario.pb.h"
 #include "tools/scenario/set_field.h"
 #include "tools/scenario/spec_layers.h"
@@ -18,10 +18,6 @@ namespace herdsim {
 namespace {
 
 namespace pb = google::protobuf;
-
-std::string folder_of(const SpecSource& source) {
-  return source.from_catalog ? "" : std::filesystem::path(source.file).parent_path().string();
-}
 
 // Fields that are left out and follow from others. Requires: defaults are in place.
 class Derivation {
@@ -110,15 +106,15 @@ void note_defaults(const pb::Message& message, const std::string& prefix, FieldO
 void read_layers(const SpecSource& source, const std::vector<std::string>& sets,
                  spec::Scenario* message, SpecReport* report) {
   parse_spec(source, "", message, &report->origins(), report);
-  const std::string folder = folder_of(source);
-  resolve_base(CatalogKind::kScenarios, "", folder, message, report);
+  locate_bases(source, message);
+  resolve_base(CatalogKind::kScenarios, "", message, report);
   for (const std::string& set : sets) set_field(set, message, report);
   // Beyond here a fault of syntax would only raise others.
   report->throw_if_any();
   if (message->has_base()) report->add("base", "cannot be set", "the name of the scenario itself");
-  resolve_base(CatalogKind::kModels, "model.", folder, message->mutable_model(), report);
-  resolve_base(CatalogKind::kClusters, "cluster.", folder, message->mutable_cluster(), report);
-  resolve_base(CatalogKind::kSoftware, "software.", folder, message->mutable_software(), report);
+  resolve_base(CatalogKind::kModels, "model.", message->mutable_model(), report);
+  resolve_base(CatalogKind::kClusters, "cluster.", message->mutable_cluster(), report);
+  resolve_base(CatalogKind::kSoftware, "software.", message->mutable_software(), report);
 }
 
 void put_defaults_below(spec::Scenario* message, SpecReport* report) {
@@ -127,35 +123,6 @@ void put_defaults_below(spec::Scenario* message, SpecReport* report) {
   FieldOrigins origins;
   note_defaults(defaults, "", &origins);
   lay_over(defaults, origins, message, &report->origins());
-}
-
-void load_device_profile(const std::string& folder, const spec::Scenario& message,
-                         Scenario* scenario, SpecReport* report) {
-  if (!report->sound({"profile.base"})) return;
-  try {
-    scenario->profile = find_profile(message.profile().base(), folder);
-  } catch (const SpecError& error) {
-    for (const Fault& fault : error.faults()) {
-      if (fault.line > 0) {
-        report->add(fault);
-      } else {
-        report->add("profile.base", fault.problem, fault.allowed, fault.nearest);
-      }
-    }
-    return;
-  }
-  if (!scenario->profile.attention_kernel(scenario->software.attention_kernel)) {
-    std::vector<std::string> names;
-    std::string all;
-    for (const AttentionKernel& kernel : scenario->profile.attention) {
-      all += (all.empty() ? "" : ", ") + kernel.name;
-      names.push_back(kernel.name);
-    }
-    report->add("software.attention_kernel",
-                "profile " + scenario->profile.name + " has no attention kernel \"" +
-                    scenario->software.attention_kernel + "\"",
-                all, nearest_name(scenario->software.attention_kernel, names));
-  }
 }
 
 Scenario resolve(const SpecSource& source, const std::vector<std::string>& sets) {
@@ -173,7 +140,7 @@ Scenario resolve(const SpecSource& source, const std::vector<std::string>& sets)
   // What was out of range is in range by now: only what has been derived can be reported again.
   check_fields("", &message, &report);
   Scenario scenario = scenario_from_message(message);
-  load_device_profile(folder_of(source), message, &scenario, &report);
+  scenario.profile = device_profile_of(message.profile(), &report);
   check_relations(scenario, &report, &scenario.warnings);
   report.throw_if_any();
   scenario.effective_text = annotated_text(message, report.origins());
@@ -187,9 +154,10 @@ Message resolve_part(CatalogKind kind, const SpecSource& source,
                      SpecReport* report) {
   Message message;
   parse_spec(source, "", &message, &report->origins(), report);
+  locate_bases(source, &message);
   for (const std::string& set : sets) set_field(set, &message, report);
   report->throw_if_any();
-  resolve_base(kind, "", folder_of(source), &message, report);
+  resolve_base(kind, "", &message, report);
   if (!message.has_name()) message.set_name(source.name);
   lay_over(defaults, FieldOrigins(), &message, &report->origins());
   return message;

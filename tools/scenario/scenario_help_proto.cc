@@ -138,7 +138,9 @@ class Help {
       append_field(*message.field(i), defaults, prefix);
     for (int i = 0; i < message.field_count(); ++i) {
       const pb::FieldDescriptor* field = message.field(i);
-      if (field->message_type() == nullptr) continue;
+      // Profiles have a format of their own.
+      if (field->message_type() == nullptr || field->message_type()->file() != message.file())
+        continue;
       const pb::Message* inner = defaults == nullptr || field->is_repeated()
                                      ? nullptr
                                      : &defaults->GetReflection()->GetMessage(*defaults, field);

@@ -17,12 +17,16 @@ namespace herdsim {
 void lay_over(const google::protobuf::Message& under, const FieldOrigins& under_origins,
               google::protobuf::Message* over, FieldOrigins* origins);
 
+// Files that the bases of a text name are beside it: makes their paths, in `message` and its parts,
+// those from where the program runs. Bases that --set names are there already.
+void locate_bases(const SpecSource& source, google::protobuf::Message* message);
+
 // Replaces `base: "..."` of a part by the fields of that catalogue entry or file, below those that
 // are there, through bases of bases. `prefix` is the path of the part and a dot ("model."), "" for
-// a scenario. Relative files are looked up in `folder`. Leaves `base` empty and `name` set. Faults:
+// a scenario. Leaves `base` empty and `name` set. Faults:
 // no such base, a base in a circle, what its text has wrong.
-void resolve_base(CatalogKind kind, const std::string& prefix, const std::string& folder,
-                  google::protobuf::Message* part, SpecReport* report);
+void resolve_base(CatalogKind kind, const std::string& prefix, google::protobuf::Message* part,
+                  SpecReport* report);
 
 // Checks every field on its own: numbers within the range that the .proto states, no NaN or
 // infinity, strings printable, required fields present. A number that is out of range is moved into

@@ -58,6 +58,7 @@ Layer load_layer(const SpecSource& source, CatalogKind kind, const std::string& 
   Layer layer{.message = std::unique_ptr<pb::Message>(like.New())};
   FieldOrigins places;
   parse_spec(source, prefix, layer.message.get(), &places, report);
+  locate_bases(source, layer.message.get());
   if (source.from_catalog && kind != CatalogKind::kScenarios) {
     places.relabel(std::string("catalog ") + std::string(catalog_kind(kind).singular) + " " +
                    source.name);
@@ -111,9 +112,15 @@ void check_value(const std::string& path, pb::Message* message, const pb::FieldD
       return;
     }
     case pb::FieldDescriptor::CPPTYPE_DOUBLE: {
-      const double value = reflection.GetDouble(*message, field);  // there are no lists of them
+      const double value = list ? reflection.GetRepeatedDouble(*message, field, index)
+                                : reflection.GetDouble(*message, field);
       check_number(path, value, *field, report, &nearest);
-      reflection.SetDouble(message, field, nearest);
+      if (nearest == value) return;
+      if (list) {
+        reflection.SetRepeatedDouble(message, field, index, nearest);
+      } else {
+        reflection.SetDouble(message, field, nearest);
+      }
       return;
     }
     case pb::FieldDescriptor::CPPTYPE_STRING: {
@@ -204,13 +211,28 @@ void lay_over(const pb::Message& under, const FieldOrigins& under_origins, pb::M
   *origins = std::move(merged_origins);
 }
 
-void resolve_base(CatalogKind kind, const std::string& prefix, const std::string& folder,
-                  pb::Message* part, SpecReport* report) {
+void locate_bases(const SpecSource& source, pb::Message* message) {
+  const std::filesystem::path folder = std::filesystem::path(source.file).parent_path();
+  if (source.from_catalog || folder.empty()) return;
+  const pb::Reflection& reflection = *message->GetReflection();
+  for (const pb::FieldDescriptor* field : present_fields(*message)) {
+    if (field->message_type() != nullptr && !field->is_repeated()) {
+      locate_bases(source, reflection.MutableMessage(message, field));
+    } else if (field->name() == "base") {
+      const std::string base = reflection.GetString(*message, field);
+      if (is_spec_file(base) && !std::filesystem::path(base).is_absolute()) {
+        reflection.SetString(message, field, (folder / base).string());
+      }
+    }
+  }
+}
+
+void resolve_base(CatalogKind kind, const std::string& prefix, pb::Message* part,
+                  SpecReport* report) {
   const pb::FieldDescriptor* base_field = part->GetDescriptor()->FindFieldByName("base");
   const pb::FieldDescriptor* name_field = part->GetDescriptor()->FindFieldByName("name");
   const pb::Reflection& reflection = *part->GetReflection();
   const std::string base_path = prefix + "base";
-  std::string base_folder = folder;
   std::string first_name;
   for (int depth = 0; reflection.HasField(*part, base_field); ++depth) {
     const std::string base = get_string(*part, "base");
@@ -221,11 +243,9 @@ void resolve_base(CatalogKind kind, const std::string& prefix, const std::string
     }
     reflection.ClearField(part, base_field);
     try {
-      const SpecSource source = find_spec(kind, base, base_folder);
+      const SpecSource source = find_spec(kind, base);
       Layer layer = load_layer(source, kind, prefix, *part, report);
       if (first_name.empty()) first_name = source.name;
-      base_folder =
-          source.from_catalog ? "" : std::filesystem::path(source.file).parent_path().string();
       lay_over(*layer.message, layer.origins, part, &report->origins());
     } catch (const SpecError& error) {
       for (const Fault& fault : error.faults()) {

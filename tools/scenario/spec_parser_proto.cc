@@ -3,10 +3,13 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/json_util.h>
+#include <google/protobuf/util/type_resolver.h>
+#include <google/protobuf/util/type_resolver_util.h>
 
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -18,6 +21,8 @@ namespace herdsim {
 namespace {
 
 namespace pb = google::protobuf;
+
+constexpr char kTypeUrl[] = "type.googleapis.com";
 
 bool is_name_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
@@ -230,6 +235,7 @@ void parse_text(const SpecSource& source, const std::string& prefix, pb::Message
   parser.RecordErrorsTo(&collector);
   parser.AllowUnknownField(true);
   parser.WriteLocationsTo(&tree);
+  parser.AllowPartialMessage(true);  // what is missing may be in a base
   parser.ParseFromString(source.text, message);
   note_text_places(*message, tree, source, prefix, origins);
 }
@@ -297,8 +303,15 @@ void parse_json(const SpecSource& source, const std::string& prefix, pb::Message
   }
   pb::util::JsonParseOptions options;
   options.ignore_unknown_fields = !known;  // they have been reported
-  const auto status = pb::util::JsonStringToMessage(source.text, message, options);
-  if (status.ok()) return;
+  // By way of the wire format, since JsonStringToMessage() insists on required fields, which may be
+  // in a base.
+  const std::unique_ptr<pb::util::TypeResolver> resolver(pb::util::NewTypeResolverForDescriptorPool(
+      kTypeUrl, message->GetDescriptor()->file()->pool()));
+  std::string wire;
+  const auto status = pb::util::JsonToBinaryString(
+      resolver.get(), std::string(kTypeUrl) + "/" + message->GetDescriptor()->full_name(),
+      source.text, &wire, options);
+  if (status.ok() && message->ParsePartialFromString(wire)) return;
   const auto [path, problem] = split_json_error(std::string(status.message()));
   Fault fault{.file = source.file, .field = shortened(prefix + path)};
   fault.problem = shortened(without_period(problem.substr(0, problem.find('\n'))));
@@ -334,6 +347,7 @@ bool parse_fragment(const std::string& text, const std::string& path, pb::Messag
   pb::TextFormat::Parser parser;
   parser.RecordErrorsTo(&collector);
   parser.AllowUnknownField(true);
+  parser.AllowPartialMessage(true);
   return parser.MergeFromString(text, message);
 }
 

@@ -104,26 +104,28 @@ bool is_spec_file(std::string_view name) {
          name.ends_with(".json");
 }
 
-SpecSource find_spec(CatalogKind kind, const std::string& name, const std::string& folder) {
+SpecSource find_spec(CatalogKind kind, const std::string& name) {
   if (const auto entry = catalog_find(kind, name)) {
     return {.name = std::string(entry->name),
             .file = std::string(entry->file),
             .text = std::string(entry->text),
             .from_catalog = true};
   }
-  fs::path path(name);
-  if (path.is_relative() && !folder.empty()) path = fs::path(folder) / path;
   std::error_code error;
-  if (!is_spec_file(name) && (name.empty() || !fs::exists(path, error))) {
+  if (!is_spec_file(name) && (name.empty() || !fs::exists(name, error))) {
     const std::vector<std::string> names = catalog_names(kind);
     fail({.problem = "there is no " + std::string(catalog_kind(kind).singular) + " \"" +
                      name.substr(0, 200) + "\" in the catalogue, nor a file of that name",
           .allowed = joined(names) + ", or a .textproto or .json file",
           .nearest = nearest_entry(name, names)});
   }
-  std::string text = read_file(path.string());
-  check_is_text(text, path.string());
-  return {.name = path.stem().string(), .file = path.string(), .text = std::move(text)};
+  return read_spec_file(name);
+}
+
+SpecSource read_spec_file(const std::string& path) {
+  std::string text = read_file(path);
+  check_is_text(text, path);
+  return {.name = fs::path(path).stem().string(), .file = path, .text = std::move(text)};
 }
 
 void check_is_text(std::string_view text, const std::string& file) {

@@ -19,10 +19,12 @@ struct SpecSource {
 // A name that is a file rather than a catalogue name: it holds '/' or ends in .textproto or .json.
 bool is_spec_file(std::string_view name);
 
-// Finds `name` in the catalogue, or reads the file of that path; a relative path inside another
-// spec is relative to `folder`. Throws: SpecError if there is neither, if it cannot be read, is a
-// directory, or longer than 1 MiB.
-SpecSource find_spec(CatalogKind kind, const std::string& name, const std::string& folder = "");
+// Finds `name` in the catalogue, or reads the file of that path.
+// Throws: SpecError if there is neither, if it cannot be read, is a directory, or no text.
+SpecSource find_spec(CatalogKind kind, const std::string& name);
+
+// The file of that path. Throws: SpecError as find_spec().
+SpecSource read_spec_file(const std::string& path);
 
 // Throws: SpecError unless it is UTF-8 text without control characters, not empty, not longer than
 // 1 MiB, and not nested deeper than 32: parsers recurse, and a stack is finite.

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "calibrate/profile/profile_file.h"
 #include "tests/tools/scenario/scenario_text.h"
 #include "tools/scenario/catalog.h"
 
@@ -30,7 +31,7 @@ TEST(LoadScenario, the_run_of_the_54_days_has_the_published_configuration) {
   EXPECT_EQ(s.cluster.nvlink, gigabytes_per_second(450));
   EXPECT_EQ(s.profile.name, "h100-sxm5-80gb");
   EXPECT_EQ(s.software.name, "meta-llama3");
-  EXPECT_EQ(s.software.gradient_accumulation_bytes, 12);
+  EXPECT_EQ(s.software.gradient_reduce_type, DataType::kFp32);
   EXPECT_EQ(s.gpus, 16384);
   EXPECT_EQ(s.plan.tp, 8);
   EXPECT_EQ(s.plan.pp, 16);
@@ -233,8 +234,8 @@ TEST(LoadScenario, what_is_in_place_goes_above_its_base_and_lists_replace_lists)
   first.replace(first.find("cluster { base: \"meta-roce-24k\" }"), 33,
                 "cluster { base: \"parts/slow.textproto\" nic_efficiency: 0.5 }");
   write("first.textproto", first);
-  write("second.textproto",
-        "base: \"first.textproto\" cluster { degraded { gpu: 9 } } parallel { micro_batch: 2 }");
+  write("parts/second.textproto",
+        "base: \"../first.textproto\" cluster { degraded { gpu: 9 } } parallel { micro_batch: 2 }");
 
   const Scenario one = load_scenario((folder / "first.textproto").string());
   EXPECT_EQ(one.cluster.name, "slow");
@@ -243,11 +244,36 @@ TEST(LoadScenario, what_is_in_place_goes_above_its_base_and_lists_replace_lists)
   EXPECT_EQ(one.cluster.nic_efficiency, 0.5);
   EXPECT_EQ(one.cluster.degraded.size(), 2U);
 
-  const Scenario two = load_scenario((folder / "second.textproto").string());
+  const Scenario two = load_scenario((folder / "parts/second.textproto").string());
   EXPECT_EQ(two.plan.micro_batch, 2);
   EXPECT_EQ(two.plan.tp, 8);
   ASSERT_EQ(two.cluster.degraded.size(), 1U);
   EXPECT_EQ(two.cluster.degraded[0].gpu, 9);
+}
+
+TEST(LoadScenario, a_profile_is_named_changed_or_written_in_place) {
+  const Scenario plain = load_scenario_text(kLargeScenario, "mine.textproto");
+  const Scenario slow = load_scenario_text(
+      kLargeScenario, "mine.textproto",
+      {"profile.device.hbm_gigabytes_per_second=2400", "profile.device.board_watts=500"});
+  EXPECT_EQ(slow.profile.hbm_bandwidth, gigabytes_per_second(2400));
+  EXPECT_EQ(slow.profile.board_watts, 500);
+  EXPECT_EQ(slow.profile.hbm, plain.profile.hbm);
+  EXPECT_EQ(slow.profile.attention.size(), plain.profile.attention.size());
+  const Scenario again = load_scenario_text(slow.effective_text, "effective.textproto");
+  EXPECT_EQ(again.profile.hbm_bandwidth, slow.profile.hbm_bandwidth);
+
+  std::string text = kLargeScenario;
+  text.replace(text.find("base: \"h100-sxm5-80gb\""), 22, profile_text("h100-sxm5-80gb"));
+  const Scenario in_place = load_scenario_text(text, "mine.textproto");
+  EXPECT_EQ(in_place.profile.name, plain.profile.name);
+  EXPECT_EQ(save_profile_text(in_place.profile), save_profile_text(plain.profile));
+
+  EXPECT_THAT(faults_of(kLargeScenario, {"profile.device.sms=-1"}),
+              HasSubstr("profile.device.sms"));
+  EXPECT_THAT(faults_of(kLargeScenario, {"profile.device.smz=1"}),
+              HasSubstr("did you mean \"sms\"?"));
+  EXPECT_THAT(faults_of(kLargeScenario, {"profile.base="}), HasSubstr("profile.base: is missing"));
 }
 
 TEST(LoadScenario, bases_in_a_circle_are_an_error) {
