@@ -227,9 +227,6 @@ TEST(LoadScenario, what_is_in_place_goes_above_its_base_and_lists_replace_lists)
   write("parts/slow.textproto",
         "base: \"meta-roce-24k\" queue_pairs: 5 degraded { gpu: 1 nic_factor: 0.5 } degraded { "
         "gpu: 2 }");
-  write("first.textproto", std::string(kLargeScenario) +
-                               "cluster { base: \"parts/slow.textproto\" nic_efficiency: 0.5 }");
-  // A field given twice in one file is an error; the last line is about the file before.
   std::string first = kLargeScenario;
   first.replace(first.find("cluster { base: \"meta-roce-24k\" }"), 33,
                 "cluster { base: \"parts/slow.textproto\" nic_efficiency: 0.5 }");
