@@ -7,7 +7,6 @@
 #include <compare>
 #include <map>
 #include <numeric>
-#include <string_view>
 #include <tuple>
 
 #include "sim/base/check.h"
@@ -15,9 +14,6 @@
 
 namespace herdsim {
 namespace {
-
-// "forward" of "forward attention".
-std::string_view first_word(std::string_view name) { return name.substr(0, name.find(' ')); }
 
 EventKind begin_kind(const Span& span) {
   if (span.begin < span.end) return EventKind::kSpanBegin;
@@ -84,15 +80,22 @@ class EventBuilder {
     }
   }
 
-  // What the phases of one micro-batch and direction share; its name is made once.
+  // What the spans of one phase share; its name is made once.
   struct PhaseKey {
-    std::string_view direction;
+    StepPhase phase = StepPhase::kUnknown;
     int32_t micro_batch = -1, chunk = -1;
+    uint32_t name = 0;  // of the span, where nothing else tells what it is part of
     auto operator<=>(const PhaseKey&) const = default;
   };
 
-  static std::string phase_name(const PhaseKey& key) {
-    std::string name(key.direction);
+  static PhaseKey key_of(const Span& span) {
+    const bool is_alone = span.phase == StepPhase::kUnknown && span.micro_batch < 0;
+    return {span.phase, span.micro_batch, span.chunk, is_alone ? span.name : 0};
+  }
+
+  std::string phase_name(const PhaseKey& key) const {
+    std::string name(kStepPhaseNames[static_cast<size_t>(key.phase)]);
+    if (name.empty()) name = key.micro_batch >= 0 ? "micro-batch" : trace_.names[key.name];
     if (key.micro_batch >= 0) name += fmt::format(" {}", key.micro_batch);
     if (key.chunk > 0) name += fmt::format(" chunk {}", key.chunk);
     return printable(name);
@@ -104,7 +107,7 @@ class EventBuilder {
     size_t place = 0;
     for (const Span& span : trace_.spans) {
       if (span.stream != Stream::kCompute || span.begin == span.end) continue;
-      const PhaseKey key{first_word(trace_.names[span.name]), span.micro_batch, span.chunk};
+      const PhaseKey key = key_of(span);
       const bool is_same_rank = trace_.ranks[place].rank == span.rank;
       if (is_same_rank && !out_.phases.empty() && key == current) {
         out_.phases.back().end = span.end;

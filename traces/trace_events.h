@@ -39,8 +39,8 @@ struct TraceEvent {
 };
 
 // A slice on the rank's own row, so that a folded group still shows the pipeline: consecutive
-// compute spans of one direction, micro-batch and chunk. "forward 12 chunk 3"; viewers ignore
-// digits when they choose a colour.
+// compute spans of one phase, micro-batch and chunk. "forward 12 chunk 3"; "micro-batch 12 chunk 3"
+// where the phase is unknown. Viewers ignore digits when they choose a colour.
 struct Phase {
   size_t place = 0;  // of the rank, in StepTrace::ranks
   Instant begin, end;

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <bit>
-#include <string_view>
 
 #include "traces/perfetto_writer.h"
 
@@ -39,19 +38,15 @@ constexpr int64_t kCategoryAndNameBytes = 5;
 constexpr int64_t kDoubleBytes = 10;
 constexpr int64_t kNameBytes = 6;
 
-// Consecutive compute spans of one direction, micro-batch and chunk are one slice.
+// Consecutive compute spans of one phase, micro-batch and chunk are one slice.
 int64_t phases_bytes(const StepTrace& trace, uint64_t typical_track) {
-  const auto direction = [&](const Span& span) {
-    const std::string_view name = trace.names[span.name];
-    return name.substr(0, name.find(' '));
-  };
   int64_t size = 0;
   const Span* before = nullptr;
   for (const Span& span : trace.spans) {
     if (span.stream != Stream::kCompute) continue;
     const bool is_same = before != nullptr && before->rank == span.rank &&
                          before->micro_batch == span.micro_batch && before->chunk == span.chunk &&
-                         direction(*before) == direction(span);
+                         before->phase == span.phase;
     before = &span;
     if (!is_same)
       size += 2 * event_bytes(span.end.nanoseconds(), typical_track) + kCategoryAndNameBytes;

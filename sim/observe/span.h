@@ -28,6 +28,11 @@ constexpr size_t kStreams = 8;
 constexpr std::array<std::string_view, kStreams> kStreamNames = {
     "compute", "tp", "cp", "ep", "send forward", "send backward", "receive", "dp"};
 
+// What a rank is busy with, for the picture of the pipeline.
+enum class StepPhase : uint8_t { kUnknown, kForward, kBackward, kOptimizer };
+constexpr std::array<std::string_view, 4> kStepPhaseNames = {"", "forward", "backward",
+                                                             "optimizer"};
+
 struct Span {
   RankId rank;
   Stream stream = Stream::kCompute;
@@ -39,6 +44,7 @@ struct Span {
   Flops flops;               // of a kernel
   // Sends and the receive they end in share a non-zero flow number.
   uint64_t flow = 0;
+  StepPhase phase = StepPhase::kUnknown;
 };
 
 // A series of samples that holds until the next one.

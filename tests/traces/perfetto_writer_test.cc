@@ -189,16 +189,31 @@ TEST(PerfettoWriter, flows_beyond_the_limit_or_to_untraced_ranks_are_left_out) {
   EXPECT_EQ(counts.flows_left_out, 0);
 }
 
-TEST(PerfettoWriter, phases_merge_the_kernels_of_one_pass_on_the_ranks_row) {
-  const ReadTrace read = read_trace(written(pipeline_trace(2, 2), {}));
-  std::vector<std::string> of_first;
+// Names of the slices on the row of rank 0.
+std::vector<std::string> phases_of_first(const StepTrace& trace) {
+  const ReadTrace read = read_trace(written(trace, {}));
+  EXPECT_THAT(read.violations, IsEmpty());
+  std::vector<std::string> names;
   for (const ReadSlice& slice : read.slices) {
-    if (slice.category == "phase" && read.path(slice.track).find("rank 0 ") != std::string::npos) {
-      of_first.push_back(slice.name);
-    }
+    const bool is_first = read.path(slice.track).find("rank 0 ") != std::string::npos;
+    if (slice.category == "phase" && is_first) names.push_back(slice.name);
   }
-  EXPECT_THAT(of_first,
+  return names;
+}
+
+TEST(PerfettoWriter, phases_merge_the_kernels_of_one_pass_on_the_ranks_row) {
+  EXPECT_THAT(phases_of_first(pipeline_trace(2, 2)),
               ElementsAre("forward 0", "backward 0", "forward 1", "backward 1", "optimizer"));
+}
+
+TEST(PerfettoWriter, phases_of_unknown_kind_are_named_by_micro_batch_or_kernel) {
+  StepTrace trace = pipeline_trace(2, 2);
+  for (Span& span : trace.spans) {
+    span.phase = StepPhase::kUnknown;
+    if (span.micro_batch == 1) span.chunk = 3;
+  }
+  EXPECT_THAT(phases_of_first(trace),
+              ElementsAre("micro-batch 0", "micro-batch 1 chunk 3", "optimizer adam"));
 }
 
 TEST(PerfettoWriter, control_characters_in_names_are_escaped_everywhere) {

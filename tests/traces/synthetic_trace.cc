@@ -38,7 +38,8 @@ StepTrace pipeline_trace(int stages, int micro_batches) {
                                .name = name,
                                .micro_batch = m,
                                .chunk = 0,
-                               .flops = Flops(1e9)});
+                               .flops = Flops(1e9),
+                               .phase = name < 2 ? StepPhase::kForward : StepPhase::kBackward});
         now += kHalf;
         if (name != 1 || s + 1 == stages) continue;
         trace.spans.push_back({.rank = rank,
@@ -62,7 +63,11 @@ StepTrace pipeline_trace(int stages, int micro_batches) {
       }
       memory.samples.push_back({at(now), 10.0 + m});
     }
-    trace.spans.push_back({.rank = rank, .begin = at(now), .end = at(now + kHalf), .name = 6});
+    trace.spans.push_back({.rank = rank,
+                           .begin = at(now),
+                           .end = at(now + kHalf),
+                           .name = 6,
+                           .phase = StepPhase::kOptimizer});
     trace.counters.push_back(std::move(memory));
   }
   trace.counters.push_back({.of_cluster = true,
