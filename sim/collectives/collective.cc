@@ -114,9 +114,9 @@ struct Cost {
   double bandwidth = 0;  // GB/s of the message
 };
 
-// PAT, and rings that NICs limit, take the time NCCL predicts for the
-// protocol it chose. For the others the prediction only chooses: corrections
-// start from the family's least latency and the bandwidth of its wires.
+// PAT, and rings that NICs limit, take the time NCCL predicts for the protocol it chose. For the
+// others the prediction only chooses: corrections start from the family's least latency and the
+// bandwidth of its wires.
 Cost choice_cost(const NcclChoice& choice, Bytes bytes, const GroupShape& g, const NcclTuning& t) {
   const NcclPrediction& best = choice.best;
   const bool limited_by_nics = ring_bus_bandwidth(g, t) < t.ring_bandwidth;
