@@ -22,18 +22,21 @@ constexpr int kOverheads = 4;
 // A profile keeps four digits; a limit must hold after rounding too.
 constexpr double kPrintingSlack = 0.998;
 
-double tiles_per_sm(const AttentionShape& s, int64_t tile_rows, int64_t sms) {
-  const int64_t tiles = (s.query_tokens + tile_rows - 1) / tile_rows;
-  return static_cast<double>(s.batch * s.heads * tiles) / static_cast<double>(sms);
+// As attention_cost counts them: parts of a tile under a causal mask, whole tiles under a full one.
+double tiles_per_sm(const AttentionShape& s, bool causal, int64_t tile_rows, int64_t sms) {
+  const double tiles = static_cast<double>(s.query_tokens) / static_cast<double>(tile_rows);
+  const double rows = causal ? std::max(1.0, tiles) : std::ceil(tiles);
+  return static_cast<double>(s.batch * s.heads) * rows / static_cast<double>(sms);
+}
+
+double rounded_up(int64_t size, int64_t step) {
+  return static_cast<double>((size + step - 1) / step * step);
 }
 
 // Whole tiles over the rectangle asked for.
 double padding(const AttentionShape& s, int64_t rows, int64_t keys) {
-  const double padded = std::ceil(static_cast<double>(s.query_tokens) / static_cast<double>(rows)) *
-                        static_cast<double>(rows) *
-                        std::ceil(static_cast<double>(s.kv_tokens) / static_cast<double>(keys)) *
-                        static_cast<double>(keys);
-  return padded / (static_cast<double>(s.query_tokens) * static_cast<double>(s.kv_tokens));
+  return rounded_up(s.query_tokens, rows) * rounded_up(s.kv_tokens, keys) /
+         (static_cast<double>(s.query_tokens) * static_cast<double>(s.kv_tokens));
 }
 
 std::array<double, kOverheads> overhead_sizes(const AttentionShape& s) {
@@ -75,11 +78,12 @@ class AttentionProblem {
                                       plan_.tokens.size()),
             .tokens = tokens_.locate(static_cast<double>(row.shape.kv_tokens)),
             .overhead_at = overhead_at_ + kOverheads * static_cast<int>(source)};
-    const double w = tiles_per_sm(row.shape, tile->rows, plan_.sms);
+    const double w = tiles_per_sm(row.shape, plan_.causal, tile->rows, plan_.sms);
     if (plan_.causal) {
       out.fill = fill_.locate(w);
     } else {
       out.flops *= padding(row.shape, tile->rows, tile->keys);
+      out.tokens = tokens_.locate(rounded_up(row.shape.kv_tokens, tile->keys));
       out.log_wave = std::log(w / std::ceil(w));
     }
     out.sizes = overhead_sizes(row.shape);
@@ -260,9 +264,10 @@ void cross_validate_attention(const std::vector<std::vector<AttentionMeasurement
             std::any_of(plan.tiles.begin(), plan.tiles.end(),
                         [&](const AttentionTile& t) { return t.head_dim == row.shape.head_dim; });
         if (!known || fold_of(row) != fold) continue;
-        const double predicted = attention_cost(row.shape, id, profile).time.seconds() +
-                                 fit.overhead[s].seconds(row.shape);
+        const double kernel = attention_cost(row.shape, id, profile).time.seconds();
+        const double predicted = kernel + fit.overhead[s].seconds(row.shape);
         errors.add(name + ", all", predicted, row.seconds, kGoal);
+        errors.add(name + ", kernel alone against the rows", kernel, row.seconds);
         errors.add(name + ", head dim " + std::to_string(row.shape.head_dim), predicted,
                    row.seconds);
         if (row.shape.kv_tokens >= 1024)
@@ -283,7 +288,7 @@ LogCurve saturated_rates(const std::vector<PrintedRate>& printed, const Attentio
     const double flops = shape.flops().count();
     const double kernel_seconds = flops / (teraflops * 1e12) - kernel.floor.seconds();
     HERDSIM_CHECK(kernel_seconds > 0) << "a printed time below the floor of " << kernel.name;
-    const double w = tiles_per_sm(shape, curve.tile_rows, sms);
+    const double w = tiles_per_sm(shape, curve.causal, curve.tile_rows, sms);
     double share = 1;
     if (curve.causal) {
       if (!kernel.fill.empty()) share = kernel.fill.at(w);

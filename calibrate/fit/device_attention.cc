@@ -100,7 +100,6 @@ class AttentionAssembly {
                                              std::tuple{AttentionPass::kBackward, false, "bwd"}}) {
       AttentionCurve curve{.pass = pass, .causal = causal, .head_dim = 128};
       if (!causal) curve.wave_exponent = wave_exponent_;
-      if (pass == AttentionPass::kForward) curve.tile_keys = 176;
       std::vector<PrintedRate> printed;
       for (size_t row = 0; row < table.rows(); ++row) {
         const bool row_causal = table.cell(row, *table.column("causal")) == "1";

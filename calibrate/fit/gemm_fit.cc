@@ -21,7 +21,7 @@ constexpr double kSmoothness = 0.1;
 // Up to 32 rows cost the same; one row more than 256, 512, 768 or 1,024 takes 4 to 12 % longer, the
 // mean of which rounding up to 32 explains. Above 1,024 rows the step is gone.
 constexpr int64_t kRowStep = 32;
-constexpr int64_t kRowStepUntil = 1100;
+constexpr int64_t kRowStepUntil = 1088;
 // A row shorter than the floor says nothing about the body.
 constexpr double kLeastBodyShare = 0.15;
 // Nanoseconds of burst time at which the sustained factor has a point; the first is fixed at 1.

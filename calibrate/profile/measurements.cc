@@ -115,12 +115,13 @@ StreamMeasurement stream_row(const Row& row) {
           row.seconds()};
 }
 
-CollectiveMeasurement collective_row(const Row& row, bool has_nodes) {
+CollectiveMeasurement collective_row(const Row& row, bool has_nodes, bool has_dtype) {
   return {.kind = std::string(kKinds[row.one_of("op", kCollectives, 0)]),
           .ranks = row.count("gpus"),
           .nodes = has_nodes ? row.count("nodes") : 1,
           .size = Bytes(row.count("bytes")),
-          .seconds = row.seconds()};
+          .seconds = row.seconds(),
+          .dtype = has_dtype ? row.text("dtype") : ""};
 }
 
 // Out of place and in place take the same; where they differ by more than a fifth, one of them was
@@ -152,6 +153,7 @@ Measurements read_measurements_csv(std::string_view text, const std::string& fil
                      "q_heads,kv_heads,head_dim or class,bytes or op,gpus,bytes"}});
   }
   const bool has_nodes = table.column("nodes").has_value();
+  const bool has_dtype = table.column("dtype").has_value();
   for (size_t i = 0; i < table.rows(); ++i) {
     const Row row(table, i, faults);
     if (gemm) {
@@ -161,7 +163,7 @@ Measurements read_measurements_csv(std::string_view text, const std::string& fil
     } else if (stream) {
       out.stream.push_back(stream_row(row));
     } else {
-      out.collective.push_back(collective_row(row, has_nodes));
+      out.collective.push_back(collective_row(row, has_nodes, has_dtype));
     }
   }
   faults.throw_if_any();

@@ -7,7 +7,8 @@
 //   products     dtype,m,n,k[,pass]                                             pass: forward,
 //   dgrad, wgrad attention    kernel,batch,seqlen,q_heads,kv_heads,head_dim[,causal][,pass]  pass:
 //   forward, backward streams      class,bytes class: fused, framework, optimizer collectives
-//   op,gpus,bytes[,nodes]                                          bytes: the "size" of nccl-tests
+//   op,gpus,bytes[,nodes][,dtype]                                          bytes: the "size" of
+//   nccl-tests
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,7 @@ struct CollectiveMeasurement {
   int64_t nodes = 1;
   Bytes size;
   double seconds = 0;
+  std::string dtype;  // as printed; may be empty
 };
 
 struct Measurements {

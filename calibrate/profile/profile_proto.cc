@@ -333,6 +333,12 @@ GemmSurface read_gemm(const profile::Gemm& gemm, const Place& place, const Devic
   }
   if (gemm.row_step() < 1) place.fault("row_step", "is not positive", "1 or more");
   if (gemm.row_step_until() < 0) place.fault("row_step_until", "is negative", "0 or more");
+  if (gemm.row_step() >= 1 && gemm.row_step_until() % gemm.row_step() != 0) {
+    // Otherwise the last rows below it would be rounded up beyond rows above it.
+    place.fault("row_step_until",
+                fmt::format("{} is no multiple of row_step", gemm.row_step_until()),
+                fmt::format("a multiple of {}", gemm.row_step()));
+  }
   out.row_step = gemm.row_step();
   out.row_step_until = gemm.row_step_until();
   check_positive(place, "dgrad_rate", gemm.dgrad_rate());

@@ -48,9 +48,10 @@ int64_t rounded_rows(int64_t m, const GemmSurface& surface) {
   return rounded_up(m, surface.row_step);
 }
 
-int64_t clamped(int64_t size, const LogAxis& axis) {
-  return std::clamp(size, static_cast<int64_t>(axis.nodes().front()),
-                    static_cast<int64_t>(axis.nodes().back()));
+// Time beyond the grid over time at its border. Above, every size multiplies arithmetic and traffic
+// alike; below, tiles are not smaller than the smallest that was measured.
+double beyond(double size, const LogAxis& axis) {
+  return std::max(1.0, size / axis.nodes().back());
 }
 
 struct CurveRate {
@@ -82,27 +83,32 @@ const AttentionCurve* nearest_curve(const AttentionKernel& kernel, AttentionPass
 CurveRate curve_rate(const AttentionKernel& kernel, const AttentionShape& shape, bool causal,
                      double kv_tokens, int64_t sms) {
   const AttentionCurve& curve = *nearest_curve(kernel, shape.pass, causal, shape.head_dim);
+  const bool measured = curve.head_dim == shape.head_dim && curve.causal == causal &&
+                        kv_tokens >= static_cast<double>(curve.measured_from) &&
+                        kv_tokens <= static_cast<double>(curve.measured_to);
+  if (!curve.causal) {
+    kv_tokens = static_cast<double>(rounded_up(static_cast<int64_t>(kv_tokens), curve.tile_keys));
+  }
   CurveRate rate{.per_second = curve.teraflops.at(kv_tokens) * 1e12,
-                 .extrapolated = curve.head_dim != shape.head_dim || curve.causal != causal ||
-                                 kv_tokens < static_cast<double>(curve.measured_from) ||
-                                 kv_tokens > static_cast<double>(curve.measured_to),
+                 .extrapolated = !measured,
                  .evidence = curve.provenance.evidence};
-  const int64_t rows = rounded_up(shape.query_tokens, curve.tile_rows);
-  const double waves = static_cast<double>(shape.batch * shape.heads * (rows / curve.tile_rows)) /
-                       static_cast<double>(sms);
+  const double calls = static_cast<double>(shape.batch * shape.heads) / static_cast<double>(sms);
   if (curve.causal) {
     if (kernel.fill.empty()) return rate;
+    const double row_tiles =
+        static_cast<double>(shape.query_tokens) / static_cast<double>(curve.tile_rows);
+    const double waves = calls * std::max(1.0, row_tiles);
     rate.per_second *= kernel.fill.at(waves);
     // Beyond the last point every SM is busy; before the first the curve is a guess.
     rate.extrapolated = rate.extrapolated || waves < kernel.fill.points().front().x;
     return rate;
   }
+  const int64_t rows = rounded_up(shape.query_tokens, curve.tile_rows);
   const double area =
       static_cast<double>(shape.query_tokens) * static_cast<double>(shape.kv_tokens);
-  const double padded =
-      static_cast<double>(rows) * static_cast<double>(rounded_up(shape.kv_tokens, curve.tile_keys));
-  rate.per_second *= area / padded;
+  rate.per_second *= area / (static_cast<double>(rows) * kv_tokens);
   if (curve.wave_exponent > 0) {
+    const double waves = calls * static_cast<double>(rows / curve.tile_rows);
     rate.per_second *= std::pow(waves / std::ceil(waves), curve.wave_exponent);
   }
   return rate;
@@ -120,36 +126,17 @@ KernelCost transfer_cost(Bytes amount, const StreamCurve& curve, Bandwidth bound
 
 }  // namespace
 
-double gemm_roofline_seconds(const GemmShape& shape, const DeviceProfile& profile) {
-  const double m = static_cast<double>(shape.m), n = static_cast<double>(shape.n),
-               k = static_cast<double>(shape.k);
-  const double operand = static_cast<double>(bytes_per_element(shape.dtype));
-  // Results are 16-bit, but for fp32 products.
-  const double result = std::max(operand, 2.0);
-  const double traffic = operand * (m * k + n * k) + result * m * n;
-  double peak = profile.peak_of(shape.dtype).per_second();
-  if (peak <= 0) peak = profile.peak_of(DataType::kBf16).per_second();
-  return std::max(2.0 * m * n * k / peak,
-                  traffic / static_cast<double>(profile.hbm_bandwidth.bytes_per_second()));
-}
-
 KernelCost gemm_cost(const GemmShape& shape, const DeviceProfile& profile) {
   if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0) return {};
   const SurfaceChoice choice = surface_for(shape.dtype, profile);
   const GemmSurface& surface = *choice.surface;
-  const int64_t rows = rounded_rows(shape.m, surface);
+  const double m = static_cast<double>(rounded_rows(shape.m, surface));
+  const double n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
   const LogGrid3& grid = surface.nanoseconds;
-  double body = grid.at(static_cast<double>(rows), static_cast<double>(shape.n),
-                        static_cast<double>(shape.k));
-  const bool inside = grid.covers(static_cast<double>(rows), static_cast<double>(shape.n),
-                                  static_cast<double>(shape.k));
+  const bool inside = grid.covers(m, n, k);
+  double body = grid.at(m, n, k);
   if (!inside) {
-    GemmShape asked = shape, border = shape;
-    asked.m = rows;
-    border.m = clamped(rows, grid.axes()[0]);
-    border.n = clamped(shape.n, grid.axes()[1]);
-    border.k = clamped(shape.k, grid.axes()[2]);
-    body *= gemm_roofline_seconds(asked, profile) / gemm_roofline_seconds(border, profile);
+    body *= beyond(m, grid.axes()[0]) * beyond(n, grid.axes()[1]) * beyond(k, grid.axes()[2]);
   }
   if (!surface.sustained.empty()) body *= surface.sustained.at(body);
   body /= choice.rate * pass_rate(surface, shape.pass);

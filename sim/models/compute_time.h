@@ -47,8 +47,4 @@ KernelCost stream_cost(const MemoryTraffic& traffic, const DeviceProfile& profil
 
 KernelCost host_copy_cost(Bytes amount, HostDirection direction, const DeviceProfile& profile);
 
-// The least time the device's peak and memory rate allow: operands read once, the result written
-// once.
-double gemm_roofline_seconds(const GemmShape& shape, const DeviceProfile& profile);
-
 }  // namespace herdsim
