@@ -1,4 +1,4 @@
-// catalog, topology, profile, help: what there is.
+// catalog, help: what there is.
 #pragma once
 
 #include "tools/herdsim/command.h"
@@ -6,8 +6,6 @@
 namespace herdsim {
 
 int run_catalog_command(const Options& options, Streams streams);
-int run_topology_command(const Options& options, Streams streams);
-int run_profile_command(const Options& options, Streams streams);
 int run_help_command(const Options& options, Streams streams);
 
 }  // namespace herdsim

@@ -1,5 +1,7 @@
 #include "tools/herdsim/catalog_commands.h"
 #include "tools/herdsim/command.h"
+#include "tools/herdsim/machine_commands.h"
+#include "tools/herdsim/run_commands.h"
 #include "tools/herdsim/step_commands.h"
 
 namespace herdsim {
@@ -13,6 +15,13 @@ const std::vector<Command>& commands() {
        .most_operands = 1,
        .options = kSeed | kDb | kTrace | kFold | kRequire,
        .run = &run_step_command},
+      {.name = "run",
+       .help = "Weeks of training under failures: effective training time",
+       .operands = "SCENARIO",
+       .least_operands = 1,
+       .most_operands = 1,
+       .options = kSeed | kThreads | kRequire | kHorizon,
+       .run = &run_run_command},
       {.name = "explain",
        .help = "The costed kernels and transfers of a step, or why two differ",
        .operands = "SCENARIO [OTHER]",
@@ -27,6 +36,20 @@ const std::vector<Command>& commands() {
        .most_operands = 26,
        .options = kSeed | kFold,
        .run = &run_compare_command},
+      {.name = "topology",
+       .help = "Nodes, links, bisection, oversubscription, failure domains",
+       .operands = "CLUSTER",
+       .least_operands = 1,
+       .most_operands = 1,
+       .options = kOutput,
+       .run = &run_topology_command},
+      {.name = "profile",
+       .help = "show, check or diff calibration profiles",
+       .operands = "COMMAND PROFILE [OTHER]",
+       .least_operands = 1,
+       .most_operands = 3,
+       .options = 0,
+       .run = &run_profile_command},
       {.name = "spec",
        .help = "A scenario with every default, and where each value comes from",
        .operands = "SCENARIO",

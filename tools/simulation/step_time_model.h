@@ -1,0 +1,24 @@
+// The step simulation as a campaign asks for it: one simulated step for every distinct condition of the machine.
+#pragma once
+
+#include "sim/job/condition.h"
+#include "tools/scenario/scenario.h"
+
+namespace herdsim {
+
+// A slow clock is the software stack's clock factor times the condition's. Slow GPUs and NICs are degraded parts; a lost
+// link halves its rail neighbour's, which carries both. Replicas away leave their sequences to the others, rounded up to
+// whole micro-batches; where the schedule cannot run that number, work spreads as it would without the rounding.
+class SimulatedStepTime final : public StepTimeModel {
+ public:
+  // Must outlive this object: the scenario.
+  explicit SimulatedStepTime(const Scenario& scenario) : scenario_(scenario) {}
+  Duration step_time(const Condition& condition) const override;
+  // A single slow part is that of the first replica: all replicas are alike where ranks are placed in topology order.
+  Condition canonical(const Condition& condition) const override;
+
+ private:
+  const Scenario& scenario_;
+};
+
+}  // namespace herdsim
