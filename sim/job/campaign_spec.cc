@@ -187,6 +187,15 @@ int64_t steps_for(double tokens, int64_t tokens_per_step) {
 
 }  // namespace
 
+std::vector<ClassOverride> overrides_of(const FailureLog& log) {
+  std::vector<ClassOverride> changes;
+  for (const LoggedClass& entry : log.classes) {
+    changes.push_back(
+        {.name = entry.name, .rate_per_hour = entry.rate_per_hour, .gaps = entry.gaps_seconds});
+  }
+  return changes;
+}
+
 Duration interval_by_rule(IntervalRule rule, Duration fixed, Duration block, double mtbf_seconds) {
   const CheckpointProblem problem{.mtbf = mtbf_seconds, .write = block.seconds()};
   switch (rule) {

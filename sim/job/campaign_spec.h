@@ -21,6 +21,7 @@
 #include "sim/job/recovery_policy.h"
 #include "sim/reliability/corruption_detector.h"
 #include "sim/reliability/failure_class.h"
+#include "sim/reliability/failure_log.h"
 #include "sim/reliability/slow_component.h"
 
 namespace herdsim {
@@ -33,6 +34,9 @@ struct ClassOverride {
   std::string law;                      // "" keeps the row's
   std::vector<double> gaps;             // seconds; not empty: the empirical law of a failure log
 };
+
+// A log replaces the law and the rate of its classes.
+std::vector<ClassOverride> overrides_of(const FailureLog& log);
 
 struct CampaignRequest {
   std::string scenario;

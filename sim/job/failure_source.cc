@@ -27,6 +27,46 @@ FailureSource::FailureSource(Engine& engine, const CampaignSpec& spec, uint64_t 
          .keep = std::min(1.0, c.scale),
          .infinite = !(rate > 0)});
   }
+  add_lemons(replica);
+}
+
+void FailureSource::add_lemons(uint64_t replica) {
+  const CampaignRequest& request = spec_.request;
+  const double hosts = static_cast<double>(request.machine.hosts());
+  const auto count = static_cast<size_t>(std::llround(request.lemon_share * hosts));
+  if (count == 0 || request.lemon_factor <= 1) return;
+  lemons_.resize(count);
+  double per_host = 0;
+  for (const CampaignClass& c : spec_.classes) {
+    const bool of_hosts = c.row.scope == Scope::kHost && c.row.effect == Effect::kStop;
+    const double units = static_cast<double>(request.machine.units(c.row.per));
+    if (of_hosts) per_host += c.row.rate_per_hour * c.scale * units / hosts / 3600;
+    lemon_share_.push_back(per_host);
+  }
+  const double rate = per_host * static_cast<double>(count) * (request.lemon_factor - 1);
+  sources_.push_back({.stream = RngStream(request.seed, "failures/lemons", replica),
+                      .mean_gap_seconds = rate > 0 ? 1 / rate : 0,
+                      .infinite = !(rate > 0)});
+}
+
+void FailureSource::fire_lemon() {
+  // After the third failure a host is known for one.
+  constexpr int kStrikes = 3;
+  push_arrival(spec_.classes.size());
+  RngStream& stream = sources_.back().stream;
+  const double which = stream.uniform() * static_cast<double>(lemons_.size());
+  const double mark = stream.uniform() * lemon_share_.back();
+  const auto cause = std::lower_bound(lemon_share_.begin(), lemon_share_.end(), mark);
+  double unused = 0;
+  const FailureEvent event =
+      draw(static_cast<size_t>(cause - lemon_share_.begin()), stream, unused);
+  schedule_next();
+  Lemon& lemon = lemons_[std::min(lemons_.size() - 1, static_cast<size_t>(which))];
+  const bool removed = spec_.request.remove_lemons && lemon.strikes >= kStrikes;
+  if (removed || engine_.now() < lemon.away_until) return;
+  ++lemon.strikes;
+  lemon.away_until = engine_.now() + event.repair;
+  on_failure_(event);
 }
 
 void FailureSource::start() {
@@ -37,7 +77,7 @@ void FailureSource::start() {
 void FailureSource::push_arrival(size_t c) {
   Source& source = sources_[c];
   if (source.infinite) return;
-  const ArrivalLaw& law = spec_.classes[c].row.law;
+  const ArrivalLaw law = c < spec_.classes.size() ? spec_.classes[c].row.law : ArrivalLaw{};
   const double u = source.stream.uniform();
   double gap = draw_gap_seconds(law, source.mean_gap_seconds, u);
   // A schedule does not know when the campaign begins: its phase is uniform, so that its rate is
@@ -83,9 +123,8 @@ void FailureSource::stop() {
   due_ = {};
 }
 
-FailureEvent FailureSource::draw(size_t c, double& thinning) {
+FailureEvent FailureSource::draw(size_t c, RngStream& stream, double& thinning) {
   const FailureClass& row = spec_.classes[c].row;
-  RngStream& stream = sources_[c].stream;
   const FailureDomains& machine = spec_.request.machine;
   thinning = stream.uniform();
   const double scope_mark = stream.uniform();
@@ -111,11 +150,12 @@ void FailureSource::fire() {
   due_.pop();
   // Rounding to ticks may leave exposure a hair short of what was due.
   exposure_seconds_ = std::max(exposure_seconds_, due.exposure_seconds);
+  if (due.class_index == spec_.classes.size()) return fire_lemon();
   const ArrivalLaw& law = spec_.classes[due.class_index].row.law;
   Source& source = sources_[due.class_index];
   if (!due.follow_up) push_arrival(due.class_index);
   double thinning = 0;
-  const FailureEvent event = draw(due.class_index, thinning);
+  const FailureEvent event = draw(due.class_index, source.stream, thinning);
   if (law.shape == ArrivalShape::kClustered) {
     const double returns = source.stream.uniform();
     const double lag = -std::log(source.stream.uniform()) * law.mean_lag_seconds;

@@ -71,7 +71,9 @@ class FailureSource {
   void settle_exposure();
   void schedule_next();
   void fire();
-  FailureEvent draw(size_t class_index, double& thinning);
+  FailureEvent draw(size_t class_index, RngStream& stream, double& thinning);
+  void add_lemons(uint64_t replica);
+  void fire_lemon();
 
   Engine& engine_;
   const CampaignSpec& spec_;
@@ -79,7 +81,17 @@ class FailureSource {
   std::vector<Source> sources_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   EventId next_;
-  double exposure_seconds_ = 0;  // as of `since_`
+
+  // Lemons fail as often as any host, and `factor - 1` times as often on top: those extra failures
+  // are one more process, each of which falls on one lemon, and on none where that lemon is away or
+  // was removed.
+  struct Lemon {
+    int strikes = 0;
+    Instant away_until;
+  };
+  std::vector<Lemon> lemons_;
+  std::vector<double> lemon_share_;  // of the extra failures, cumulative, by class
+  double exposure_seconds_ = 0;      // as of `since_`
   Instant since_;
   double pace_ = 1;
   bool paused_ = true;

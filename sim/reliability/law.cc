@@ -66,4 +66,31 @@ double draw_gap_seconds(const ArrivalLaw& law, double mean_seconds, double u) {
   return mean_seconds;
 }
 
+GapShape shape_of_gaps(const std::vector<double>& gaps_seconds) {
+  // Failures of one instant have no logarithm; a microsecond apart is as good.
+  constexpr double kShortest = 1e-6;
+  const auto n = static_cast<double>(gaps_seconds.size());
+  double mean = 0, square = 0, mean_log = 0;
+  for (const double gap : gaps_seconds) {
+    mean += gap / n;
+    square += gap * gap / n;
+    mean_log += std::log(std::max(gap, kShortest)) / n;
+  }
+  // The score is rising in k.
+  double low = 0.05, high = 20;
+  for (int i = 0; i < 60; ++i) {
+    const double k = (low + high) / 2;
+    double power = 0, weighted = 0;
+    for (const double gap : gaps_seconds) {
+      const double x = std::pow(std::max(gap, kShortest) / mean, k);
+      power += x;
+      weighted += x * std::log(std::max(gap, kShortest));
+    }
+    (weighted / power - 1 / k - mean_log < 0 ? low : high) = k;
+  }
+  return {.weibull_k = low,
+          .variation = std::sqrt(std::max(0.0, square - mean * mean)) / mean,
+          .mean_seconds = mean};
+}
+
 }  // namespace herdsim

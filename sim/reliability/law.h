@@ -63,4 +63,11 @@ struct ArrivalLaw {
 // failures.
 double draw_gap_seconds(const ArrivalLaw& law, double mean_seconds, double u);
 
+// What a series of gaps looks like: the Weibull shape of greatest likelihood (below 1: failures
+// follow failures) and the coefficient of variation. Requires: two gaps or more.
+struct GapShape {
+  double weibull_k = 0, variation = 0, mean_seconds = 0;
+};
+GapShape shape_of_gaps(const std::vector<double>& gaps_seconds);
+
 }  // namespace herdsim

@@ -29,30 +29,10 @@ std::vector<double> failure_times(const CampaignSpec& spec, uint64_t replica,
   return times;
 }
 
-struct Shape {
-  double k = 0, variation = 0, mean = 0;
-};
-
-// Maximum likelihood of a Weibull's shape by bisection, and the coefficient of variation.
-Shape shape_of_gaps(const std::vector<double>& times) {
+GapShape shape_of(const std::vector<double>& times) {
   std::vector<double> gaps;
-  for (size_t i = 1; i < times.size(); ++i) gaps.push_back(std::max(1e-6, times[i] - times[i - 1]));
-  double mean = 0, square = 0, mean_log = 0;
-  const auto n = static_cast<double>(gaps.size());
-  for (const double gap : gaps)
-    mean += gap / n, square += gap * gap / n, mean_log += std::log(gap) / n;
-  double low = 0.2, high = 3;
-  for (int i = 0; i < 60; ++i) {
-    const double k = (low + high) / 2;
-    double power = 0, weighted = 0;
-    for (const double gap : gaps) {
-      const double x = std::pow(gap / mean, k);
-      power += x;
-      weighted += x * std::log(gap);
-    }
-    (weighted / power - 1 / k - mean_log < 0 ? low : high) = k;
-  }
-  return {.k = low, .variation = std::sqrt(square - mean * mean) / mean, .mean = mean};
+  for (size_t i = 1; i < times.size(); ++i) gaps.push_back(times[i] - times[i - 1]);
+  return shape_of_gaps(gaps);
 }
 
 TEST(FailureSource, superposed_components_fail_as_separate_ones_do) {
@@ -66,9 +46,9 @@ TEST(FailureSource, superposed_components_fail_as_separate_ones_do) {
   EXPECT_NEAR(static_cast<double>(separate.size()), expected, 5 * std::sqrt(expected));
   EXPECT_NEAR(static_cast<double>(together.size()), expected, 5 * std::sqrt(expected));
   for (const auto& times : {separate, together}) {
-    const Shape shape = shape_of_gaps(times);
+    const GapShape shape = shape_of(times);
     // The estimate of k has a spread of 0.78 / sqrt(n) = 0.012.
-    EXPECT_NEAR(shape.k, 1, 0.06);
+    EXPECT_NEAR(shape.weibull_k, 1, 0.06);
     EXPECT_NEAR(shape.variation, 1, 0.08);
   }
 }
@@ -78,9 +58,9 @@ TEST(FailureSource, repeated_failures_of_unmended_parts_look_like_published_logs
   // 0.05.
   const CampaignSpec spec = one_class("nccl_watchdog_timeout", 419 / kLlama3GpuHours, "clustered");
   const auto times = failure_times(spec, 0, 54 * 86'400.0 * 60);
-  const Shape shape = shape_of_gaps(times);
-  EXPECT_GT(shape.k, 0.67);
-  EXPECT_LT(shape.k, 0.83);
+  const GapShape shape = shape_of(times);
+  EXPECT_GT(shape.weibull_k, 0.67);
+  EXPECT_LT(shape.weibull_k, 0.83);
   EXPECT_GT(shape.variation, 1.05);
   EXPECT_LT(shape.variation, 1.35);
   // The rate stays: clusters of mean 4/3 have a variance of count over mean of 1/(1 - 0.25)^2; 5
@@ -91,9 +71,9 @@ TEST(FailureSource, repeated_failures_of_unmended_parts_look_like_published_logs
 TEST(FailureSource, a_weibull_class_has_its_shape_and_rate) {
   const auto times = failure_times(
       one_class("nccl_watchdog_timeout", 419 / kLlama3GpuHours, "weibull"), 0, 54 * 86'400.0 * 60);
-  const Shape shape = shape_of_gaps(times);
-  EXPECT_NEAR(shape.k, 0.75, 0.03);
-  EXPECT_NEAR(shape.mean, 11'135, 400);
+  const GapShape shape = shape_of(times);
+  EXPECT_NEAR(shape.weibull_k, 0.75, 0.03);
+  EXPECT_NEAR(shape.mean_seconds, 11'135, 400);
 }
 
 TEST(FailureSource, an_empirical_law_draws_from_the_log) {
@@ -106,7 +86,7 @@ TEST(FailureSource, an_empirical_law_draws_from_the_log) {
     EXPECT_GE(times[i] - times[i - 1], 99.9);
     EXPECT_LE(times[i] - times[i - 1], 500.1);
   }
-  EXPECT_NEAR(shape_of_gaps(times).mean, 300, 10);
+  EXPECT_NEAR(shape_of(times).mean_seconds, 300, 10);
 }
 
 TEST(FailureSource, links_and_tors_fail_at_their_published_rates) {
@@ -116,6 +96,27 @@ TEST(FailureSource, links_and_tors_fail_at_their_published_rates) {
   const RunResult result = run(request);
   EXPECT_NEAR(result.interruptions(0), 16.6, 5 * std::sqrt(16.6 / 200) + 0.05);
   EXPECT_NEAR(result.interruptions(1), 0.93, 5 * std::sqrt(0.93 / 200) + 0.05);
+}
+
+TEST(FailureSource, lemons_fail_more_until_they_are_removed) {
+  // 1 % of the hosts fail 41 times as often: 40 % more failures of hosts. Three strikes end most of
+  // that.
+  CampaignRequest request = llama3_request(60);
+  request.reliability_base = "rsc-2";
+  const double plain = run(request).unexpected();
+  request.lemon_share = 0.01;
+  request.lemon_factor = 41;
+  const double with = run(request).unexpected();
+  // Lemons in repair do not fail again: each is away for 40.4 h after each of its failures.
+  const double extra_per_hour = 40 * 2.34 / 1000 / 24;
+  const double expected = 1 + 40 * 20 / (1 + extra_per_hour * 40.4) / 2048;
+  // Two Poisson counts of 15,500 and 21,000: 5 sigma is 5.5 %.
+  EXPECT_NEAR(with / plain, expected, 0.055 * expected);
+  request.remove_lemons = true;
+  const double removed = run(request).unexpected();
+  // At most three extra failures of each of the 20 remain.
+  EXPECT_LE(removed, plain + 3 * 20);
+  EXPECT_LT(removed, with);
 }
 
 TEST(FailureSource, pausing_stops_exposure_and_pace_speeds_it_up) {

@@ -1,0 +1,181 @@
+#include "sim/reliability/failure_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "sim/reliability/failure_class.h"
+
+namespace herdsim {
+namespace {
+
+constexpr size_t kMostFaults = 20;
+
+std::vector<std::string_view> cells_of(std::string_view line) {
+  std::vector<std::string_view> cells;
+  while (true) {
+    const size_t comma = line.find(',');
+    std::string_view cell = line.substr(0, comma);
+    while (!cell.empty() && (cell.front() == ' ' || cell.front() == '"')) cell.remove_prefix(1);
+    while (!cell.empty() && (cell.back() == ' ' || cell.back() == '"' || cell.back() == '\r'))
+      cell.remove_suffix(1);
+    cells.push_back(cell);
+    if (comma == std::string_view::npos) return cells;
+    line.remove_prefix(comma + 1);
+  }
+}
+
+std::optional<double> number_of(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+struct Header {
+  size_t time = 0, name = 0;
+  double seconds_per_unit = 0;
+};
+
+Header header_of(std::string_view line, const std::string& file) {
+  const auto cells = cells_of(line);
+  std::optional<size_t> time, name;
+  Header header;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (cells[i] == "class") name = i;
+    for (const auto& [column, unit] :
+         {std::pair<std::string_view, double>{"time_s", 1}, {"time_h", 3600}, {"time_d", 86'400}}) {
+      if (cells[i] != column) continue;
+      time = i;
+      header.seconds_per_unit = unit;
+    }
+  }
+  if (!time || !name) {
+    Faults faults;
+    faults.add({.file = file,
+                .line = 1,
+                .column = 1,
+                .field = "header",
+                .problem = fmt::format("\"{}\"", line),
+                .allowed = "a column class and one of time_s, time_h, time_d"});
+    faults.throw_if_any();
+  }
+  header.time = *time;
+  header.name = *name;
+  return header;
+}
+
+// Failure times by class, in order of first appearance.
+struct Series {
+  std::string name;
+  std::vector<double> times;
+};
+
+void add_time(std::vector<Series>& series, std::string_view name, double time) {
+  const auto place =
+      std::find_if(series.begin(), series.end(), [&](const Series& s) { return s.name == name; });
+  if (place != series.end()) return place->times.push_back(time);
+  series.push_back({.name = std::string(name), .times = {time}});
+}
+
+std::vector<std::string> class_names() {
+  std::vector<std::string> names;
+  for (const FailureClass& row : failure_classes()) names.emplace_back(row.name);
+  return names;
+}
+
+std::vector<Series> read_rows(std::string_view text, const Header& header,
+                              const std::string& file) {
+  std::vector<Series> series;
+  Faults faults;
+  const auto names = class_names();
+  int line_number = 1;
+  while (!text.empty() && faults.list().size() < kMostFaults) {
+    const size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    ++line_number;
+    const auto cells = cells_of(line);
+    if (cells.size() == 1 && cells[0].empty()) continue;
+    const auto fault = [&](std::string field, std::string problem, std::string allowed,
+                           std::string nearest) {
+      faults.add({.file = file,
+                  .line = line_number,
+                  .column = 1,
+                  .field = std::move(field),
+                  .problem = std::move(problem),
+                  .allowed = std::move(allowed),
+                  .nearest = std::move(nearest)});
+    };
+    if (cells.size() <= std::max(header.time, header.name)) {
+      fault("row", fmt::format("{} cells", cells.size()), "as many as the header", "");
+      continue;
+    }
+    const auto time = number_of(cells[header.time]);
+    const std::string name(cells[header.name]);
+    if (!time)
+      fault("time", fmt::format("\"{}\" is not a number", cells[header.time]), "a number", "");
+    if (find_failure_class(name) == nullptr) {
+      fault("class", fmt::format("there is no \"{}\"", name),
+            fmt::format("{}", fmt::join(names, ", ")), nearest_name(name, names));
+    } else if (time) {
+      add_time(series, name, *time * header.seconds_per_unit);
+    }
+  }
+  faults.throw_if_any();
+  return series;
+}
+
+LoggedClass logged(const Series& sorted, int64_t gpus) {
+  LoggedClass result{.name = sorted.name};
+  for (size_t i = 1; i < sorted.times.size(); ++i)
+    result.gaps_seconds.push_back(sorted.times[i] - sorted.times[i - 1]);
+  std::sort(result.gaps_seconds.begin(), result.gaps_seconds.end());
+  result.mean_gap_seconds = (sorted.times.back() - sorted.times.front()) /
+                            static_cast<double>(result.gaps_seconds.size());
+  const int64_t units = FailureDomains{.gpus = gpus}.units(find_failure_class(sorted.name)->per);
+  if (result.mean_gap_seconds > 0)
+    result.rate_per_hour = 3600 / result.mean_gap_seconds / static_cast<double>(units);
+  return result;
+}
+
+}  // namespace
+
+FailureLog parse_failure_log(std::string_view text, const std::string& file, int64_t gpus) {
+  const size_t end = text.find('\n');
+  const Header header = header_of(text.substr(0, end), file);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  FailureLog log;
+  for (Series& series : read_rows(text, header, file)) {
+    if (!std::is_sorted(series.times.begin(), series.times.end())) {
+      log.warnings.push_back(fmt::format("{}: {}: rows are not in order of time; they were sorted",
+                                         file, series.name));
+      std::sort(series.times.begin(), series.times.end());
+    }
+    if (series.times.size() < 2 || series.times.front() == series.times.back()) {
+      log.warnings.push_back(fmt::format(
+          "{}: {}: fewer than two failures at different times say nothing about gaps; the "
+          "class keeps its own law",
+          file, series.name));
+      continue;
+    }
+    log.classes.push_back(logged(series, gpus));
+  }
+  if (log.classes.empty()) {
+    Faults faults;
+    faults.add({.file = file,
+                .line = 1,
+                .column = 1,
+                .field = "rows",
+                .problem = "no class failed twice",
+                .allowed = "two failures or more of one class"});
+    faults.throw_if_any();
+  }
+  return log;
+}
+
+}  // namespace herdsim
