@@ -1,0 +1,111 @@
+#include "tests/sim/executor/job_cases.h"
+
+namespace herdsim {
+namespace {
+
+constexpr const char* kRoce = "llama3-405b-16384";
+constexpr const char* kRails = "llama3-70b-8192";
+
+// A cluster in which hosts, racks and pods of a small job differ, and in which pod uplinks bind.
+const std::vector<std::string> kTightPods = {"cluster.gpus=512", "cluster.gpus_per_pod=64",
+                                             "cluster.pod_oversubscription=20",
+                                             "cluster.placement=RANDOM_HOSTS"};
+const std::vector<std::string> kSlowGpu = {"cluster.degraded={gpu: 5 compute_factor: 0.83}"};
+const std::vector<std::string> kSlowNic = {"cluster.degraded={gpu: 9 nic_factor: 0.37}"};
+const std::vector<std::string> kChunked = {"software.tp_overlap=CHUNKED"};
+const std::vector<std::string> kNoOverlap = {"software.dp_overlap=false"};
+
+std::vector<std::string> joined(std::initializer_list<std::vector<std::string>> parts) {
+  std::vector<std::string> all;
+  for (const std::vector<std::string>& part : parts)
+    all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+void append_named(std::vector<JobCase>& cases) {
+  const auto add = [&](std::string name, const SmallPlan& plan,
+                       const std::vector<std::string>& more = {}, const char* base = kRoce) {
+    cases.push_back({std::move(name), base, small_job(plan, more)});
+  };
+  const SmallPlan kStandard{
+      .tp = 4, .pp = 4, .dp = 4, .virtual_stages = 2, .schedule = "interleaved-1f1b"};
+  add("symmetric", kStandard);
+  add("one slow GPU", kStandard, kSlowGpu);
+  add("one slow NIC", kStandard, kSlowNic);
+  add("slow GPU and slow NIC", kStandard, joined({kSlowGpu, kSlowNic}));
+  add("three slow GPUs of different speed", kStandard,
+      {"cluster.degraded={gpu: 0 compute_factor: 0.9}",
+       "cluster.degraded={gpu: 17 compute_factor: 0.7}",
+       "cluster.degraded={gpu: 63 compute_factor: 0.95 nic_factor: 0.5}"});
+  add("two equal slow GPUs", kStandard,
+      {"cluster.degraded={gpu: 3 compute_factor: 0.9}",
+       "cluster.degraded={gpu: 35 compute_factor: 0.9}"});
+  add("random hosts", kStandard, {"cluster.placement=RANDOM_HOSTS", "seed=7"});
+  add("random hosts and a slow NIC", kStandard,
+      joined({{"cluster.placement=RANDOM_HOSTS", "seed=8"}, kSlowNic}));
+  add("tight pods", kStandard, kTightPods);
+  add("tight pods and a slow GPU", kStandard, joined({kTightPods, kSlowGpu, {"seed=3"}}));
+  add("tight pods, wide replicas", {.tp = 2, .pp = 2, .dp = 32, .micro_batches = 2}, kTightPods);
+  add("tight pods without sharding", {.tp = 8, .pp = 2, .dp = 8, .micro_batches = 2},
+      joined({kTightPods, {"parallel.shard=NONE"}}));
+  add("NICs too slow for the step", kStandard, {"cluster.nic_gigabits_per_second=10"});
+  add("NICs too slow, one slower still", kStandard,
+      joined({{"cluster.nic_gigabits_per_second=10"}, kSlowNic}));
+  add("NICs too slow, random hosts", {.tp = 2, .pp = 4, .dp = 8},
+      {"cluster.nic_gigabits_per_second=5", "cluster.placement=RANDOM_HOSTS"});
+  add("rails", {.tp = 8, .pp = 4, .dp = 4}, {}, kRails);
+  add("rails, one slow NIC", {.tp = 8, .pp = 4, .dp = 4}, kSlowNic, kRails);
+  add("rails, random hosts", {.tp = 4, .pp = 4, .dp = 8},
+      {"cluster.placement=RANDOM_HOSTS", "cluster.gpus=1024"}, kRails);
+  add("context parallel", {.tp = 2, .cp = 4, .pp = 2, .dp = 2});
+  add("context parallel over hosts, slow GPU", {.tp = 4, .cp = 4, .pp = 2, .dp = 2}, kSlowGpu);
+  add("context parallel, tight pods", {.tp = 2, .cp = 4, .pp = 2, .dp = 4}, kTightPods);
+  add("tensor parallel alone", {.tp = 8}, kSlowGpu);
+  add("tensor parallel over hosts", {.tp = 16, .dp = 2}, kSlowNic);
+  add("data parallel alone", {.dp = 32, .micro_batches = 2}, kSlowGpu);
+  add("pipeline alone", {.pp = 8, .micro_batches = 8}, kSlowGpu);
+  add("one GPU", {});
+  add("half a host", {.tp = 2, .pp = 2}, {"cluster.degraded={gpu: 3 compute_factor: 0.9}"});
+  add("chunked transfers", kStandard, kChunked);
+  add("chunked transfers, slow GPU, random hosts", kStandard,
+      joined({kChunked, kSlowGpu, {"cluster.placement=RANDOM_HOSTS"}}));
+  add("nothing overlapped", kStandard,
+      joined({kNoOverlap, kSlowGpu, {"software.tp_backward_overlap=false"}}));
+  add("no sequence parallelism", kStandard,
+      joined({kSlowNic, {"parallel.sequence_parallel=false"}}));
+  add("full recomputation", kStandard, joined({kSlowGpu, {"training.recompute=FULL"}}));
+  add("selective recomputation", kStandard, joined({kSlowGpu, {"training.recompute=SELECTIVE"}}));
+  add("uneven layers", {.tp = 2, .pp = 4, .dp = 4},
+      joined({{"model.layers=11", "parallel.layers_per_chunk=[4, 3, 2, 2]"}, kSlowGpu}));
+  add("slow host and spread speeds", kStandard,
+      {"software.host_milliseconds_per_step=3", "software.gpu_speed_sigma=0.01"});
+  add("fp8", kStandard, joined({kSlowGpu, {"training.precision=FP8"}}));
+}
+
+void append_rows(std::vector<JobCase>& cases) {
+  for (const std::string& schedule : schedule_names()) {
+    SmallPlan plan{.tp = 2, .pp = 4, .dp = 4, .micro_batches = 8, .schedule = schedule};
+    if (find_schedule(schedule)->uses_virtual_stages) plan.virtual_stages = 2;
+    cases.push_back({schedule + ", slow GPU, tight pods", kRoce,
+                     small_job(plan, joined({kSlowGpu, kTightPods}))});
+  }
+  for (const char* shard : {"NONE", "ZERO1", "ZERO2", "ZERO3", "FSDP_KEEP"}) {
+    const std::vector<std::string> sharding = {std::string("parallel.shard=") + shard};
+    cases.push_back({std::string(shard) + ", slow NIC, random hosts", kRoce,
+                     small_job({.tp = 2, .pp = 2, .dp = 8},
+                               joined({sharding, kSlowNic, {"cluster.placement=RANDOM_HOSTS"}}))});
+    cases.push_back({std::string(shard) + ", nothing overlapped", kRoce,
+                     small_job({.tp = 2, .pp = 2, .dp = 4}, joined({sharding, kNoOverlap}))});
+  }
+}
+
+}  // namespace
+
+std::vector<JobCase> job_cases() {
+  std::vector<JobCase> cases;
+  append_named(cases);
+  append_rows(cases);
+  return cases;
+}
+
+}  // namespace herdsim
