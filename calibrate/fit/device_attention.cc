@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "calibrate/fit/attention_fit.h"
-#include "calibrate/fit/device_fit.h"
 #include "calibrate/fit/published_rates.h"
 #include "calibrate/profile/csv_table.h"
 #include "sim/models/compute_time.h"
@@ -20,9 +19,9 @@ constexpr std::string_view kTritonbench =
 
 class AttentionAssembly {
  public:
-  AttentionAssembly(const Recipe& recipe, const PublicTables& tables, DeviceProfile& profile,
-                    ErrorTable* errors)
-      : recipe_(recipe), tables_(tables), profile_(profile), errors_(errors) {}
+  AttentionAssembly(const Recipe& recipe, const PublicTables& tables, const DeviceProfile* h100,
+                    DeviceProfile& profile, ErrorTable* errors)
+      : recipe_(recipe), tables_(tables), h100_(h100), profile_(profile), errors_(errors) {}
 
   void run() {
     std::vector<std::vector<AttentionMeasurement>> causal;
@@ -52,7 +51,7 @@ class AttentionAssembly {
     double call = INFINITY;
     for (const AttentionOverhead& o : fit.overhead) call = std::min(call, o.call_seconds);
     kernel.floor = std::max(profile_.launch_floor, seconds_rounded_up(call));
-    if (recipe_.name == "h100-sxm5-80gb") {
+    if (h100_ == nullptr) {
       full_attention(kernel);
       tritonbench(kernel);
       backward_of_other_head_dims(kernel);
@@ -217,7 +216,7 @@ class AttentionAssembly {
   // A device with a forward table only: the backward pass keeps the H100's ratio to the forward
   // one; kernels that were never timed on it scale as the one that was.
   void borrowed_attention(AttentionKernel& kernel) {
-    const DeviceProfile h100 = fit_device("h100-sxm5-80gb", tables_.folder(), false).profile;
+    const DeviceProfile& h100 = *h100_;
     const auto forward_of = [](const AttentionKernel& k) {
       return *std::find_if(k.curves.begin(), k.curves.end(), [](const AttentionCurve& c) {
         return c.pass == AttentionPass::kForward && c.causal && c.head_dim == 128;
@@ -261,6 +260,7 @@ class AttentionAssembly {
 
   const Recipe& recipe_;
   const PublicTables& tables_;
+  const DeviceProfile* h100_;
   DeviceProfile& profile_;
   ErrorTable* errors_;
   double wave_exponent_ = 0;  // of FA3 without a mask
@@ -268,9 +268,9 @@ class AttentionAssembly {
 
 }  // namespace
 
-void fit_device_attention(const Recipe& recipe, const PublicTables& tables, DeviceProfile& profile,
-                          ErrorTable* errors) {
-  AttentionAssembly(recipe, tables, profile, errors).run();
+void fit_device_attention(const Recipe& recipe, const PublicTables& tables,
+                          const DeviceProfile* h100, DeviceProfile& profile, ErrorTable* errors) {
+  AttentionAssembly(recipe, tables, h100, profile, errors).run();
 }
 
 }  // namespace herdsim

@@ -8,9 +8,10 @@
 
 namespace herdsim {
 
-// Adds the kernels to `profile`, whose data sheet and launch floor are set. `errors` is null unless
-// cross-validation is asked for.
-void fit_device_attention(const Recipe& recipe, const PublicTables& tables, DeviceProfile& profile,
-                          ErrorTable* errors);
+// Adds the kernels to `profile`, whose data sheet and launch floor are set. `h100` is what other
+// devices borrow from, null for the H100 itself. `errors` is null unless cross-validation is asked
+// for.
+void fit_device_attention(const Recipe& recipe, const PublicTables& tables,
+                          const DeviceProfile* h100, DeviceProfile& profile, ErrorTable* errors);
 
 }  // namespace herdsim

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "calibrate/fit/collective_fit.h"
 #include "calibrate/fit/device_attention.h"
@@ -19,6 +20,8 @@
 namespace herdsim {
 namespace {
 
+// What devices with fewer tables borrow from.
+constexpr std::string_view kReference = "h100-sxm5-80gb";
 constexpr double kCollectiveTolerance = 0.03;
 
 const Recipe& recipe_of(const std::string& name) {
@@ -37,12 +40,15 @@ class DeviceFitter {
 
   DeviceFit run() {
     data_sheet();
+    if (recipe_.name != kReference)
+      h100_ = fit_device(std::string(kReference), tables_.folder(), false).profile;
     if (recipe_.gemm_sustained.empty()) {
       gemm_of_h100();
     } else {
       gemm();
     }
-    fit_device_attention(recipe_, tables_, profile_, cross_validate_ ? &errors_ : nullptr);
+    fit_device_attention(recipe_, tables_, h100_ ? &*h100_ : nullptr, profile_,
+                         cross_validate_ ? &errors_ : nullptr);
     if (recipe_.liger_gpu.empty()) {
       streams_of_h100();
     } else {
@@ -121,7 +127,7 @@ class DeviceFitter {
   // and 0.84 to 0.94 of it where memory does.
   void gemm_of_h100() {
     constexpr double kMemoryBoundRatio = 0.89;
-    const DeviceProfile h100 = fit_device("h100-sxm5-80gb", tables_.folder(), false).profile;
+    const DeviceProfile& h100 = *h100_;
     for (GemmSurface surface : h100.gemm) {
       const auto& axes = surface.nanoseconds.axes();
       const double operand = static_cast<double>(bytes_per_element(surface.dtype));
@@ -170,7 +176,7 @@ class DeviceFitter {
                                 "Face and Megatron kernels beside them"};
       if (cross_validate_) cross_validate_stream(rows, stream, profile_, name, errors_);
     }
-    if (cross_validate_ && recipe_.name == "h100-sxm5-80gb") compare_with_vidur();
+    if (cross_validate_ && recipe_.name == kReference) compare_with_vidur();
     optimizer_stream();
   }
 
@@ -211,7 +217,7 @@ class DeviceFitter {
   }
 
   void streams_of_h100() {
-    const DeviceProfile h100 = fit_device("h100-sxm5-80gb", tables_.folder(), false).profile;
+    const DeviceProfile& h100 = *h100_;
     const double ratio = static_cast<double>(profile_.hbm_bandwidth.bytes_per_second()) /
                          static_cast<double>(h100.hbm_bandwidth.bytes_per_second());
     for (size_t i = 0; i < kStreamClasses; ++i) {
@@ -251,7 +257,7 @@ class DeviceFitter {
       return row.dtype == "int8" && (row.kind == "all_reduce" || row.kind == "reduce_scatter");
     });
     std::string source = fmt::format("{}: {}", kAiconfigurator, recipe_.nccl);
-    if (recipe_.name == "h100-sxm5-80gb") {
+    if (recipe_.name == kReference) {
       append_log(rows, "h100_cluster01_N1_G4_002", {4, 1});
       append_log(rows, "h100_cluster01_N1_G8_002", {8, 1});
       source += "; xxrjun/nccl-tests-cluster @455de4f (Apache-2.0), NCCL 2.29.2";
@@ -266,7 +272,7 @@ class DeviceFitter {
   void across_nodes() {
     std::vector<CollectiveMeasurement> rows;
     std::string source;
-    if (recipe_.name == "h100-sxm5-80gb") {
+    if (recipe_.name == kReference) {
       for (const int64_t a_node : {1, 2, 4, 8})
         append_log(rows, fmt::format("h100_cluster01_N10_G{}", a_node), {10 * a_node, 10});
       append_log(rows, "h100_issue309_dell_N2_allreduce", {16, 2});
@@ -288,7 +294,7 @@ class DeviceFitter {
     profile_.collectives.insert(profile_.collectives.end(), curves.begin(), curves.end());
     if (cross_validate_ && !rows.empty())
       cross_validate_collectives(rows, kCollectiveTolerance, errors_);
-    if (recipe_.name != "h100-sxm5-80gb") return;
+    if (recipe_.name != kReference) return;
     for (CollectiveCurve& curve : printed_h100_all_reduce()) {
       // 32 ranks on 4 nodes were logged, with more sizes.
       if (profile_.collective(curve.kind, curve.ranks, curve.nodes) == nullptr)
@@ -304,6 +310,7 @@ class DeviceFitter {
 
   const Recipe& recipe_;
   PublicTables tables_;
+  std::optional<DeviceProfile> h100_;  // but for the H100 itself
   bool cross_validate_ = false;
   DeviceProfile profile_;
   ErrorTable errors_;

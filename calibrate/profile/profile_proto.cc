@@ -149,6 +149,13 @@ void check_positive(const Place& place, const std::string& field, double value) 
   if (!is_positive(value)) place.fault(field, fmt::format("{} is not positive", value), "above 0");
 }
 
+// A step that sizes are rounded up to: no real tile is larger, and the rounding must not overflow.
+void check_step(const Place& place, const std::string& field, int64_t step) {
+  constexpr int64_t kLargest = 65536;
+  if (step < 1 || step > kLargest)
+    place.fault(field, fmt::format("{} is out of range", step), fmt::format("1 to {}", kLargest));
+}
+
 Provenance provenance(const profile::Source& source, const Place& place) {
   if (source.text().empty()) place.fault("text", "is empty", "where the numbers come from");
   return {static_cast<Evidence>(source.evidence()), source.text()};
@@ -331,7 +338,7 @@ GemmSurface read_gemm(const profile::Gemm& gemm, const Place& place, const Devic
               "sustained_factor", factor, 1.0, 10.0);
     check_sustained_time(place, out.sustained);
   }
-  if (gemm.row_step() < 1) place.fault("row_step", "is not positive", "1 or more");
+  check_step(place, "row_step", gemm.row_step());
   if (gemm.row_step_until() < 0) place.fault("row_step_until", "is negative", "0 or more");
   if (gemm.row_step() >= 1 && gemm.row_step_until() % gemm.row_step() != 0) {
     // Otherwise the last rows below it would be rounded up beyond rows above it.
@@ -358,8 +365,8 @@ AttentionCurve read_attention_curve(const profile::AttentionCurve& in, const Pla
                         numbers(in.teraflops()), 0, device.peak_of(DataType::kBf16).teraflops());
   check_time_grows(place, "teraflops", out.teraflops, 2.0);
   out.provenance = provenance(in.source(), place.child("source"));
-  if (in.tile_rows() <= 0) place.fault("tile_rows", "is not positive", "1 or more");
-  if (in.tile_keys() <= 0) place.fault("tile_keys", "is not positive", "1 or more");
+  check_step(place, "tile_rows", in.tile_rows());
+  check_step(place, "tile_keys", in.tile_keys());
   if (!(in.wave_exponent() >= 0 && in.wave_exponent() <= 1)) {
     place.fault("wave_exponent", fmt::format("{} is out of range", in.wave_exponent()), "0 to 1");
   }
