@@ -17,7 +17,7 @@ Int128 load(const Share& level, int64_t count) {
 }  // namespace
 
 IncrementalMaxMin::IncrementalMaxMin(std::span<const Bandwidth> capacity_of_link)
-    : links_(capacity_of_link.size()), demands_(capacity_of_link.size()) {
+    : links_(capacity_of_link.size()) {
   for (size_t l = 0; l < links_.size(); ++l) {
     links_[l].capacity = capacity_of_link[l].bytes_per_second();
   }
@@ -118,19 +118,26 @@ std::span<const FlowId> IncrementalMaxMin::solve() {
 }
 
 void IncrementalMaxMin::set_ceiling(uint32_t f) {
-  Share& ceiling = flows_[f].ceiling;
-  ceiling = Share(orders_[f].cap.bytes_per_second(), 1);
+  // Links crossed once, which is nearly all of them, need no fractions.
+  int64_t whole = orders_[f].cap.bytes_per_second();
+  std::optional<Share> part;
   for (const PathPool::Step& s : paths_.steps(orders_[f].path)) {
-    ceiling = std::min(ceiling, Share(links_[s.link].capacity, s.count));
+    if (s.count == 1) {
+      whole = std::min(whole, links_[s.link].capacity);
+    } else {
+      const Share share(links_[s.link].capacity, s.count);
+      part = part ? std::min(*part, share) : share;
+    }
   }
+  flows_[f].ceiling = part ? std::min(*part, Share(whole, 1)) : Share(whole, 1);
 }
 
 void IncrementalMaxMin::load_links(uint32_t f, int sign) {
   for (const PathPool::Step& s : paths_.steps(orders_[f].path)) {
-    Demand& demand = demands_[s.link];
-    demand.most += sign * load(flows_[f].ceiling, s.count);
-    demand.crossings += sign * s.count;
-    links_[s.link].is_loose = demand.most <= links_[s.link].capacity;
+    Link& link = links_[s.link];
+    link.most += sign * load(flows_[f].ceiling, s.count);
+    link.crossings += sign * s.count;
+    link.is_loose = link.most <= link.capacity;
   }
 }
 
@@ -149,7 +156,7 @@ bool IncrementalMaxMin::meets_only_loose_links(uint32_t f) const {
 Share IncrementalMaxMin::lower_bound(uint32_t f) const {
   Share bound = flows_[f].ceiling;
   for (const PathPool::Step& s : paths_.steps(orders_[f].path)) {
-    bound = std::min(bound, Share(links_[s.link].capacity, demands_[s.link].crossings));
+    bound = std::min(bound, Share(links_[s.link].capacity, links_[s.link].crossings));
   }
   return bound;
 }

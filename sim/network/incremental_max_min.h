@@ -83,22 +83,21 @@ class IncrementalMaxMin {
     uint32_t step;  // which crossing of that flow this is
     int64_t count;
   };
-  struct Link {
+  // Adding to and removing from a loose link touches the first cache line only.
+  struct alignas(64) Link {
+    Int128 most = 0;  // bytes per second it would carry with every flow at its ceiling
     int64_t capacity = 0;
-    // Under repair: what remains, over the crossings not known to have stopped.
-    int64_t left = 0;
-    int64_t growing = 0;
-    Share level;            // where it is saturated
+    int64_t crossings = 0;  // sum of the counts
+    std::vector<Member> members;
     uint32_t repair = 0;    // the solve that last had it under repair ...
     bool finished = false;  // ... and whether that is over
     bool is_saturated = false;
     bool is_loose = true;
-    std::vector<Member> members;
-  };
-  // What the flows of a link could ask of it.
-  struct Demand {
-    Int128 most = 0;  // bytes per second, with every flow at its ceiling
-    int64_t crossings = 0;
+
+    Share level;  // where it is saturated
+    // Under repair: what remains, over the crossings not known to have stopped.
+    int64_t left = 0;
+    int64_t growing = 0;
   };
   // What a repair looks at, in one cache line.
   struct alignas(64) Flow {
@@ -144,7 +143,6 @@ class IncrementalMaxMin {
   Event pop();
 
   std::vector<Link> links_;
-  std::vector<Demand> demands_;  // by link
   std::vector<Flow> flows_;
   std::vector<Order> orders_;  // by flow
   std::vector<uint32_t> free_flows_;

@@ -36,17 +36,13 @@ struct FlowPath {
   Bandwidth rate_cap = Bandwidth::unlimited();
 };
 
-// The definition: as plain as it can be, and the oracle of the two fast solvers. `capacity_of_link`
-// is indexed by LinkId; the result by position in `flows`. Ensures: no capacity and no cap is
-// exceeded; every flow is at its cap or crosses a link that is full (to within the
-//   floor) on which no flow is faster.
+// The definition, as plain as it can be, and the oracle of IncrementalMaxMin, which is the one to
+// use for anything large. `capacity_of_link` is indexed by LinkId; the result by position in
+// `flows`. Ensures: no capacity and no cap is exceeded; every flow is at its cap or crosses a link
+// that is
+//          full (to within the floor) on which no flow is faster.
 // Complexity: O(rounds * (links + crossings)).
 std::vector<Bandwidth> max_min_rates(std::span<const Bandwidth> capacity_of_link,
                                      std::span<const FlowPath> flows);
-
-// The same rates, bit for bit.
-// Complexity: O((links + crossings) log links + flows log flows).
-std::vector<Bandwidth> max_min_rates_by_heap(std::span<const Bandwidth> capacity_of_link,
-                                             std::span<const FlowPath> flows);
 
 }  // namespace herdsim

@@ -20,7 +20,8 @@ class Share {
   constexpr Share(int64_t amount, int64_t parts)
       : amount_(amount),
         parts_(parts),
-        near_(static_cast<double>(amount) / static_cast<double>(parts)) {}
+        near_(parts == 1 ? static_cast<double>(amount)
+                         : static_cast<double>(amount) / static_cast<double>(parts)) {}
 
   constexpr int64_t amount() const { return amount_; }
   constexpr int64_t parts() const { return parts_; }

@@ -46,23 +46,11 @@ void expect_bottlenecks(const RandomSystem& system, const std::vector<Bandwidth>
 
 TEST(MaxMin, every_flow_has_a_bottleneck_where_it_is_fastest) {
   for (const Scale scale : kScales) {
-    for (uint64_t seed = 1; seed <= 3000; ++seed) {
+    for (uint64_t seed = 1; seed <= 1500; ++seed) {
       Dice dice(seed);
       const RandomSystem system = random_system(dice, scale);
       expect_bottlenecks(system, max_min_rates(system.capacities, system.flows()));
       ASSERT_FALSE(testing::Test::HasFatalFailure()) << "seed " << seed;
-    }
-  }
-}
-
-TEST(MaxMin, the_heap_gives_the_plain_answer_bit_for_bit) {
-  for (const Scale scale : kScales) {
-    for (uint64_t seed = 1; seed <= 3000; ++seed) {
-      Dice dice(seed);
-      const RandomSystem system = random_system(dice, scale);
-      ASSERT_EQ(max_min_rates_by_heap(system.capacities, system.flows()),
-                max_min_rates(system.capacities, system.flows()))
-          << "seed " << seed;
     }
   }
 }
@@ -150,6 +138,18 @@ TEST(MaxMin, folding_a_symmetry_into_counts_gives_the_unfolded_rates_bit_for_bit
           unfolded.caps.push_back(cap);
           class_of_flow.push_back(folded.paths.size() - 1);
         }
+      }
+      // Shuffled, or ties would be met in the order of the classes in both systems.
+      std::vector<size_t> place(unfolded.capacities.size());
+      std::iota(place.begin(), place.end(), size_t{0});
+      for (size_t i = place.size(); i > 1; --i) {
+        std::swap(place[i - 1],
+                  place[static_cast<size_t>(dice.between(0, static_cast<int64_t>(i) - 1))]);
+      }
+      const std::vector<Bandwidth> in_order = unfolded.capacities;
+      for (size_t l = 0; l < place.size(); ++l) unfolded.capacities[place[l]] = in_order[l];
+      for (std::vector<Crossing>& path : unfolded.paths) {
+        for (Crossing& c : path) c.link = LinkId(place[c.link.index()]);
       }
       const auto folded_rates = max_min_rates(folded.capacities, folded.flows());
       const auto unfolded_rates = max_min_rates(unfolded.capacities, unfolded.flows());
