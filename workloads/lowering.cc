@@ -1,6 +1,8 @@
 #include "workloads/lowering.h"
 
 #include <array>
+#include <cmath>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,11 +13,16 @@ namespace herdsim {
 namespace {
 
 // One layer, or the embedding or head: what is gathered and reduced as a whole over the data-parallel ranks.
-enum class UnitKind : uint8_t { kEmbedding, kLayer, kHead };
-constexpr size_t kUnitKinds = 3;
+enum class UnitKind : uint8_t { kEmbedding, kLayer, kRecomputedLayer, kHead };
+constexpr size_t kUnitKinds = 4;
 
 struct ChunkUnits {
   std::vector<UnitKind> units;  // in forward order
+};
+
+// The host's work to launch one pass of a unit; none where it takes no time.
+struct HostWork {
+  std::optional<WorkId> forward, backward;
 };
 
 // The pieces of work that all programs share.
@@ -24,6 +31,7 @@ struct SharedWork {
   std::array<WorkId, kUnitKinds> gather, reduce;
   WorkId send_forward, send_backward, receive_forward, receive_backward;
   WorkId gradient_norm, host;
+  std::array<HostWork, kUnitKinds> launch;
 };
 
 int64_t unit_parameters(const WorkloadSpec& spec, UnitKind kind) {
@@ -31,6 +39,7 @@ int64_t unit_parameters(const WorkloadSpec& spec, UnitKind kind) {
     case UnitKind::kEmbedding:
       return spec.embedding_parameters();
     case UnitKind::kLayer:
+    case UnitKind::kRecomputedLayer:
       return spec.layer_parameters();
     case UnitKind::kHead:
       return spec.embedding_parameters() + spec.model.hidden;
@@ -60,11 +69,48 @@ Work transfer_work(WorkKind kind, Stream stream, std::string name, Bytes bytes) 
   return work;
 }
 
+std::optional<WorkId> host_work(std::string name, double microseconds,
+                                TypedVector<WorkId, Work>& works) {
+  if (microseconds <= 0) return std::nullopt;
+  Work work;
+  work.kind = WorkKind::kHost;
+  work.stream = Stream::kHost;
+  work.name = std::move(name);
+  work.host_floor = seconds_rounded_up(microseconds * 1e-6);
+  return works.push_back(std::move(work));
+}
+
+// Of one layer: its kernels, and each of its tensor-parallel transfers. A split backward pass is launched with its first
+// half.
+HostWork launch_work(const WorkloadSpec& spec, const PassTemplates& passes,
+                     TypedVector<WorkId, Work>& works) {
+  const SoftwareStack& software = spec.software;
+  const auto transfers = [&](const WorkTemplate& steps) {
+    double count = 0;
+    for (const TemplateStep& step : steps) {
+      if (works[step.work].stream == Stream::kTp) ++count;
+    }
+    return count * software.host_microseconds_per_transfer;
+  };
+  const double forward = software.host_microseconds_per_layer_forward + transfers(passes.forward);
+  const double backward =
+      software.host_microseconds_per_layer_backward + transfers(passes.backward);
+  return {host_work("launch forward", forward, works), host_work("launch backward", backward, works)};
+}
+
 SharedWork shared_work(const WorkloadSpec& spec, TypedVector<WorkId, Work>& works) {
   SharedWork shared;
-  shared.passes = {embedding_templates(spec, works), layer_templates(spec, works),
-                   head_templates(spec, works)};
-  constexpr std::array<std::string_view, kUnitKinds> kNames = {"embedding", "layer", "head"};
+  const bool recomputes = spec.training.recompute != Recompute::kNone;
+  shared.passes[0] = embedding_templates(spec, works);
+  shared.passes[1] = layer_templates(spec, works, false);
+  shared.passes[2] = recomputes ? layer_templates(spec, works) : shared.passes[1];
+  shared.passes[3] = head_templates(spec, works);
+  constexpr std::array<std::string_view, kUnitKinds> kNames = {"embedding", "layer", "layer",
+                                                               "head"};
+  for (const UnitKind unit : {UnitKind::kLayer, UnitKind::kRecomputedLayer}) {
+    shared.launch[static_cast<size_t>(unit)] =
+        launch_work(spec, shared.passes[static_cast<size_t>(unit)], works);
+  }
   const bool replicas = spec.plan.shard == Sharding::kNone;
   for (size_t u = 0; u < kUnitKinds; ++u) {
     const int64_t parameters = unit_parameters(spec, static_cast<UnitKind>(u));
@@ -97,7 +143,8 @@ SharedWork shared_work(const WorkloadSpec& spec, TypedVector<WorkId, Work>& work
   return shared;
 }
 
-// Receives and sends of one direction, indexed by (model chunk, micro-batch), until both ends are known.
+// What the passes of one direction start from, indexed by (model chunk, micro-batch): as a rule the op that receives
+// the message, which its sender looks up when both ends are known.
 class MessageTable {
  public:
   MessageTable(int64_t chunks, int64_t micro_batches)
@@ -175,7 +222,9 @@ class StageLowering {
   }
 
   OpId add(WorkId work, const std::vector<OpId>& dependencies) {
-    return builder_.add(work, dependencies, micro_batch_, chunk_);
+    const OpId op = builder_.add(work, dependencies, micro_batch_, chunk_);
+    builder_.op(op).phase = phase_;
+    return op;
   }
 
   // All of the stage's parameters at the start of the step, in the order the forward pass needs them. Without overlap
@@ -196,6 +245,7 @@ class StageLowering {
   void lower_pass(const Pass& pass) {
     micro_batch_ = pass.micro_batch;
     chunk_ = pass.chunk;
+    phase_ = pass.kind == PassKind::kForward ? StepPhase::kForward : StepPhase::kBackward;
     switch (pass.kind) {
       case PassKind::kForward:
         return lower_forward();
@@ -215,7 +265,9 @@ class StageLowering {
     for (size_t u = 0; u < sequence.size(); ++u) {
       if (gathers_each_pass()) start.push_back(gather_ahead(sequence[u]));
       if (!gathers.empty()) start.push_back(gathers[u]);
-      start = stamp(shared_.passes[static_cast<size_t>(sequence[u])].forward, start);
+      const auto unit = static_cast<size_t>(sequence[u]);
+      launch(shared_.launch[unit].forward, start);
+      start = stamp(shared_.passes[unit].forward, start);
     }
     gathers.clear();  // later micro-batches follow in stream order
     send(1, shared_.send_forward, start);
@@ -230,10 +282,27 @@ class StageLowering {
     for (size_t u = sequence.size(); u-- > 0;) {
       const UnitKind unit = sequence[u];
       if (gathers_each_pass() && input) start.push_back(gather_ahead(unit));
+      if (input) launch(shared_.launch[static_cast<size_t>(unit)].backward, start);
       start = stamp(shared_.passes[static_cast<size_t>(unit)].*part, start);
-      if (data_ranks() > 1 && (last || (weight && reduces_each_pass()))) reduce(unit, start);
+      if (data_ranks() > 1 && (last || (weight && reduces_each_pass()))) {
+        // A unit without a weight pass had its gradients in its input pass, which is before.
+        if (start.empty()) start.push_back(unit_ends_.back());
+        reduce(unit, start);
+      }
     }
     if (input) send(-1, shared_.send_backward, start);
+  }
+
+  // The host launches the unit. Its last kernel waits for that, since it is launched last. A stack that waits for its
+  // messages (p2p_async false) launches nothing before one has arrived.
+  void launch(const std::optional<WorkId>& work, const std::vector<OpId>& start) {
+    if (!work) return;
+    std::vector<OpId> after;
+    for (const OpId op : start) {
+      const bool waits = works_[builder_.op(op).work].kind == WorkKind::kReceive;
+      if (waits && !spec_.software.p2p_async) after.push_back(op);
+    }
+    launched_ = add(*work, after);
   }
 
   // Issued when the unit before it starts to compute: one unit ahead, as FSDP prefetches.
@@ -251,11 +320,14 @@ class StageLowering {
     }
   }
 
-  // The message from the neighbouring model chunk; nothing where that chunk is the stage's own, since its last op is
-  // before this one on the compute stream.
+  // What the pass starts from: the message from the neighbouring model chunk or, where that chunk is the stage's own,
+  // its last op. The last chunk turns round: its backward pass starts from the loss.
   std::vector<OpId> receive(int64_t from, WorkId work, MessageTable& table) {
     const int64_t source = model_chunk() + from;
-    if (source < 0 || source >= layout_.chunks || place(source).stage == stage_) return {};
+    if (source < 0) return {};
+    if (source >= layout_.chunks || place(source).stage == stage_) {
+      return {table.receive(model_chunk(), micro_batch_)};
+    }
     const OpId op = add(work, {});
     table.set_receive(model_chunk(), micro_batch_, op);
     return {op};
@@ -263,8 +335,17 @@ class StageLowering {
 
   void send(int64_t to, WorkId work, const std::vector<OpId>& after) {
     const int64_t target = model_chunk() + to;
-    if (target < 0 || target >= layout_.chunks || place(target).stage == stage_) return;
-    Op& op = builder_.op(add(work, after));
+    if (target < 0) return;
+    if (target >= layout_.chunks) {
+      return backward_.set_receive(model_chunk(), micro_batch_, after.back());
+    }
+    if (place(target).stage == stage_) {
+      MessageTable& table = to > 0 ? forward_ : backward_;
+      return table.set_receive(target, micro_batch_, after.back());
+    }
+    const OpId sent = add(work, after);
+    if (!spec_.software.p2p_async) blocking_send_ = sent;
+    Op& op = builder_.op(sent);
     op.peer = ProgramId(static_cast<size_t>(place(target).stage));
     // The receive may be in a program that does not exist yet: keep the chunk, connect_messages() puts the op.
     op.receive = OpId(static_cast<size_t>(target));
@@ -278,8 +359,15 @@ class StageLowering {
   std::vector<OpId> stamp(const WorkTemplate& steps, const std::vector<OpId>& start) {
     if (steps.empty()) return start;
     stamped_.clear();
-    for (const TemplateStep& step : steps) {
+    size_t last_kernel = steps.size();
+    for (size_t s = 0; s < steps.size(); ++s) {
+      if (works_[steps[s].work].kind == WorkKind::kCompute) last_kernel = s;
+    }
+    for (size_t s = 0; s < steps.size(); ++s) {
+      const TemplateStep& step = steps[s];
       dependencies_.clear();
+      if (s == 0 && blocking_send_) dependencies_.push_back(*std::exchange(blocking_send_, {}));
+      if (s == last_kernel && launched_) dependencies_.push_back(*std::exchange(launched_, {}));
       for (const int before : step.after) {
         if (before == kBefore) {
           for (const OpId op : start) depend(op, step.work);
@@ -302,6 +390,7 @@ class StageLowering {
   void finish_step(WorkId optimizer) {
     micro_batch_ = -1;
     chunk_ = -1;
+    phase_ = StepPhase::kOptimizer;
     std::vector<OpId> computed;
     if (!unit_ends_.empty()) computed.push_back(unit_ends_.back());
     for (const UnitKind unit : deferred_) {
@@ -323,10 +412,13 @@ class StageLowering {
   ProgramBuilder builder_;
   int32_t micro_batch_ = -1;
   int32_t chunk_ = -1;
+  StepPhase phase_ = StepPhase::kUnknown;
   std::vector<int64_t> backwards_left_;     // by local chunk: passes until its gradients are whole
   std::vector<std::vector<OpId>> gathers_;  // by local chunk: of its units, until the first forward
   std::vector<OpId> unit_ends_;             // last op of each unit stamped so far
   std::vector<UnitKind> deferred_;          // reductions that wait for the end of the step
+  std::optional<OpId> blocking_send_;         // that the next kernel waits for
+  std::optional<OpId> launched_;              // what launches the unit that is stamped next
   std::vector<OpId> stamped_, dependencies_;  // of stamp(), kept for their memory
 };
 
@@ -359,17 +451,26 @@ void connect_messages(OpGraph& graph, const MessageTable& forward, const Message
   }
 }
 
+// Those that recompute lie evenly: layer l where the whole part of l * fraction steps up after it.
+UnitKind layer_unit(const Training& training, int64_t layer) {
+  if (training.recompute == Recompute::kNone) return UnitKind::kLayer;
+  const double before = std::floor(static_cast<double>(layer) * training.recompute_fraction + 1e-9);
+  const double after = std::floor(static_cast<double>(layer + 1) * training.recompute_fraction + 1e-9);
+  return after > before ? UnitKind::kRecomputedLayer : UnitKind::kLayer;
+}
+
 StepLayout step_layout(const WorkloadSpec& spec, const ScheduleRow& schedule,
                        const std::vector<StageLayout>& layouts) {
   const ScheduleShape shape = schedule_shape(spec.plan, spec.training);
   StepLayout layout{schedule, shape, model_chunks(schedule, shape), {}};
+  int64_t layer = 0;
   for (int64_t chunk = 0; chunk < layout.chunks; ++chunk) {
     const ChunkPlace place = place_of_chunk(schedule, shape, 0, chunk);
     const auto layers = static_cast<size_t>(
         layouts[static_cast<size_t>(place.stage)].layers[static_cast<size_t>(place.chunk)]);
     ChunkUnits units;
     if (chunk == 0) units.units.push_back(UnitKind::kEmbedding);
-    units.units.insert(units.units.end(), layers, UnitKind::kLayer);
+    for (size_t l = 0; l < layers; ++l) units.units.push_back(layer_unit(spec.training, layer++));
     if (chunk == layout.chunks - 1) units.units.push_back(UnitKind::kHead);
     layout.chunk_units.push_back(std::move(units));
   }

@@ -31,7 +31,7 @@ struct Kernel {
   double repeats = 1;
 };
 
-enum class WorkKind : uint8_t { kCompute, kCollective, kSend, kReceive };
+enum class WorkKind : uint8_t { kCompute, kCollective, kSend, kReceive, kHost };
 
 using WorkId = Id<struct WorkTag>;
 
@@ -42,7 +42,9 @@ struct Work {
   TimeTerm exposed_as = TimeTerm::kOther;  // of a transfer: where waiting for it is booked
 
   std::vector<Kernel> kernels;  // kCompute, run back to back
-  Duration host_floor;          // kCompute: the host needs at least this long to launch it
+  // kCompute: it takes at least this long. kHost: the host's own time, such as to launch a layer; what needs the launch
+  // waits for this op.
+  Duration host_floor;
 
   Communicator communicator = Communicator::kTensor;  // kCollective
   CollectiveKind collective = CollectiveKind::kAllReduce;
@@ -54,6 +56,7 @@ struct Op {
   WorkId work;
   int32_t micro_batch = -1;
   int32_t chunk = -1;
+  StepPhase phase = StepPhase::kUnknown;
   uint32_t first_dependency = 0;
   uint32_t dependencies = 0;
   // kSend: where it goes. The peer has the same coordinates but for the pipeline stage.

@@ -94,6 +94,7 @@ class TraceBuilder {
     span.stream = work.stream;
     span.micro_batch = op.micro_batch;
     span.chunk = op.chunk;
+    span.phase = op.phase;
     return span;
   }
 

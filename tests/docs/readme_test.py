@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Runs the console blocks of a document and compares what they print with what the document says.
+
+    readme_test.py DOCUMENT PROGRAM_FOLDER
+
+In a ```console block a line that starts with "$ " is a command; the lines up to the next one are its output, standard error
+included. "..." alone on a line stands for any lines, and within a line for any text. Commands run in an empty folder with the
+programs on the PATH.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def console_blocks(text):
+    return re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def commands(block):
+    command, output = None, []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            if command is not None:
+                yield command, output
+            command, output = line[2:], []
+        else:
+            output.append(line)
+    if command is not None:
+        yield command, output
+
+
+def pattern_of(lines):
+    parts = []
+    for line in lines:
+        if line == "...":
+            parts.append(r"(?:[^\n]*\n)*?")
+        else:
+            parts.append(r"[^\n]*".join(re.escape(piece.rstrip()) for piece in line.split("...")) + r"[ ]*\n")
+    return re.compile("".join(parts) + r"\Z")
+
+
+def main():
+    document, programs = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
+    environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
+    ran = failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for block in console_blocks(document.read_text()):
+            for command, expected in commands(block):
+                if command.startswith("tools/"):
+                    continue  # installs and builds: what runs this test
+                run = subprocess.run(command, shell=True, cwd=folder, env=environment, text=True,
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+                ran += 1
+                printed = "\n".join(line.rstrip() for line in run.stdout.splitlines()) + "\n" if run.stdout else ""
+                if not pattern_of(expected).match(printed):
+                    failed += 1
+                    print(f"$ {command}\n--- the document says\n" + "\n".join(expected) + f"\n--- it prints\n{printed}")
+    print(f"{document.name}: {ran} commands, {failed} differ")
+    return 1 if failed or not ran else 0
+
+
+sys.exit(main())
