@@ -225,14 +225,16 @@ int append_block_backward(TemplateBuilder& t, const LayerKernels& k, const Workl
   std::vector<Kernel> column_weight;
   if (weight) k.append_wgrad(column_weight, std::string(column), h, column_out);
   const std::string column_name(column);
+  const bool split = spec.splits_sequence();
+  const bool regather = split && weight && spec.software.tp_regather_in_backward;
   if (!input) {
-    inner.insert(inner.end(), column_weight.begin(), column_weight.end());
-    return t.compute(std::string(row) + ", " + column_name + " wgrad", inner, {at});
+    const int inputs =
+        regather ? t.tensor(CollectiveKind::kAllGather, spec.activation(), {at}) : at;
+    at = t.compute(std::string(row) + " wgrad", inner, {at});
+    return t.compute(column_name + " wgrad", column_weight, {at, inputs});
   }
 
-  const bool split = spec.splits_sequence();
   at = t.gather_then(std::string(row) + " backward", inner, {at});
-  const bool regather = split && weight && spec.software.tp_regather_in_backward;
   const bool overlap = spec.software.tp_backward_overlap;
   int gathered = at;
   if (regather) gathered = t.tensor(CollectiveKind::kAllGather, spec.activation(), {at});

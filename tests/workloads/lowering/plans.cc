@@ -1,0 +1,100 @@
+#include "tests/workloads/lowering/plans.h"
+
+namespace herdsim {
+namespace {
+
+constexpr int64_t kMicroBatches = 8;
+
+ModelArchitecture tiny_model() {
+  return {.name = "tiny",
+          .layers = 1,
+          .hidden = 64,
+          .ffn = 256,
+          .heads = 8,
+          .kv_heads = 4,
+          .head_dim = 16,
+          .vocab = 512};
+}
+
+struct Grid {
+  int64_t tp, cp, pp, dp, virtual_stages;
+};
+constexpr Grid kGrids[] = {{1, 1, 1, 1, 1}, {2, 1, 2, 2, 2}, {4, 1, 4, 1, 1},
+                           {1, 2, 4, 2, 3}, {2, 2, 1, 4, 1}, {1, 1, 8, 3, 1}};
+
+// What changes beside schedule and grid.
+struct Variant {
+  const char* name;
+  void (*apply)(PlanCase&);
+};
+const Variant kVariants[] = {
+    {"plain", [](PlanCase&) {}},
+    {"replicas", [](PlanCase& c) { c.plan.shard = Sharding::kNone; }},
+    {"zero2", [](PlanCase& c) { c.plan.shard = Sharding::kZero2; }},
+    {"zero3", [](PlanCase& c) { c.plan.shard = Sharding::kZero3; }},
+    {"fsdp keep", [](PlanCase& c) { c.plan.shard = Sharding::kFsdpKeep; }},
+    {"zero3, late",
+     [](PlanCase& c) {
+       c.plan.shard = Sharding::kZero3;
+       c.software.dp_overlap = false;
+     }},
+    {"fsdp keep, late",
+     [](PlanCase& c) {
+       c.plan.shard = Sharding::kFsdpKeep;
+       c.software.dp_overlap = false;
+     }},
+    {"whole sequence", [](PlanCase& c) { c.plan.sequence_parallel = false; }},
+    {"chunked", [](PlanCase& c) { c.software.tp_overlap = TpOverlap::kChunked; }},
+    {"inputs kept", [](PlanCase& c) { c.software.tp_regather_in_backward = false; }},
+    {"backward exposed", [](PlanCase& c) { c.software.tp_backward_overlap = false; }},
+    {"selective", [](PlanCase& c) { c.training.recompute = Recompute::kSelective; }},
+    {"full", [](PlanCase& c) { c.training.recompute = Recompute::kFull; }},
+    {"full, chunked",
+     [](PlanCase& c) {
+       c.training.recompute = Recompute::kFull;
+       c.software.tp_overlap = TpOverlap::kChunked;
+     }},
+    {"fp8", [](PlanCase& c) { c.training.precision = DataType::kFp8; }},
+    {"plain feed-forward", [](PlanCase& c) { c.model.gated_mlp = false; }},
+    {"two sequences",
+     [](PlanCase& c) {
+       c.plan.micro_batch = 2;
+       c.training.global_batch *= 2;
+     }},
+    {"two layers a chunk", [](PlanCase& c) { c.model.layers *= 2; }},
+    {"ends alone", [](PlanCase& c) { c.model.layers -= c.model.layers > 2 ? 2 : 0; }},
+};
+
+}  // namespace
+
+std::vector<PlanCase> plan_cases() {
+  std::vector<PlanCase> cases;
+  for (const ScheduleRow& row : schedules()) {
+    for (const Grid& grid : kGrids) {
+      for (const Variant& variant : kVariants) {
+        PlanCase c;
+        c.model = tiny_model();
+        c.plan.tp = grid.tp;
+        c.plan.cp = grid.cp;
+        c.plan.pp = grid.pp;
+        c.plan.dp = grid.dp;
+        c.plan.virtual_stages = row.uses_virtual_stages ? grid.virtual_stages : 1;
+        c.training.sequence_length = 128;
+        c.training.global_batch = grid.dp * kMicroBatches;
+        c.training.schedule = row.name;
+        Faults faults;
+        row.validate(c.shape(), faults);
+        if (!faults.empty()) continue;
+        c.model.layers = model_chunks(row, c.shape());
+        variant.apply(c);
+        c.name = std::string(row.name) + ", tp " + std::to_string(grid.tp) + " cp " +
+                 std::to_string(grid.cp) + " pp " + std::to_string(grid.pp) + " dp " +
+                 std::to_string(grid.dp) + ", " + variant.name;
+        cases.push_back(std::move(c));
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace herdsim

@@ -1,0 +1,28 @@
+// A table of plans over a model so small that its FLOPs and bytes are whole numbers a double holds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workloads/lowering.h"
+
+namespace herdsim {
+
+struct PlanCase {
+  std::string name;
+  ModelArchitecture model;
+  ParallelPlan plan;
+  Training training;
+  SoftwareStack software;
+
+  WorkloadSpec spec() const { return {model, plan, training, software}; }
+  const ScheduleRow& row() const { return *find_schedule(training.schedule); }
+  ScheduleShape shape() const { return schedule_shape(plan, training); }
+  OpGraph lower() const { return lower_step(spec(), row(), layout_stages(model, plan, row())); }
+};
+
+// Every schedule row with every sharding, recomputation and way of splitting tensors, on several
+// grids; only what validation accepts. Some hundred cases.
+std::vector<PlanCase> plan_cases();
+
+}  // namespace herdsim
