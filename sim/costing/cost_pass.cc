@@ -22,7 +22,11 @@ struct KernelCoster {
   }
 };
 
-Duration scaled(Duration time, double factor) { return seconds_rounded_up(time.seconds() * factor); }
+// Rounded up. In ticks: through seconds and back, 3 ns would become 4.
+Duration scaled(Duration time, double factor) {
+  return nanoseconds(
+      static_cast<int64_t>(std::ceil(static_cast<double>(time.nanoseconds()) * factor)));
+}
 
 // Memory streams run at the memory's clock; products and attention at the cores'.
 double clock_slowdown(const Kernel& kernel, double clock_factor) {

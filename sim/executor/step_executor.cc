@@ -174,7 +174,8 @@ class StepExecutor {
   Duration duration_on(RankClassId rank, OpId op) const {
     const Duration nominal = costs_.works[op_of(rank, op).work].total;
     const double factor = job_.ranks[rank].compute_factor;
-    return factor == 1.0 ? nominal : seconds_rounded_up(nominal.seconds() / factor);
+    return nanoseconds(
+        static_cast<int64_t>(std::ceil(static_cast<double>(nominal.nanoseconds()) / factor)));
   }
 
   void schedule_end(RankClassId rank) {
