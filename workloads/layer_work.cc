@@ -29,8 +29,11 @@ class TemplateBuilder {
   // A transfer of the tensor-parallel group; none with one rank.
   int tensor(CollectiveKind kind, Bytes bytes, std::vector<int> after) {
     if (spec_.plan.tp == 1) return after.back();
-    return collective(Communicator::kTensor, Stream::kTp, TimeTerm::kExposedTp, kind, bytes,
-                      std::move(after));
+    const bool copies = spec_.software.tp_copy_bytes > 0 && kind != CollectiveKind::kAllReduce;
+    if (copies && kind == CollectiveKind::kReduceScatter) after = {copy(bytes, std::move(after))};
+    const int done = collective(Communicator::kTensor, Stream::kTp, TimeTerm::kExposedTp, kind,
+                                bytes, std::move(after));
+    return copies && kind == CollectiveKind::kAllGather ? copy(bytes, {done}) : done;
   }
   int context(CollectiveKind kind, Bytes bytes, std::vector<int> after) {
     if (spec_.plan.cp == 1) return after.back();
@@ -83,6 +86,15 @@ class TemplateBuilder {
  private:
   static constexpr int kNone = -2;
 
+  // The gathered tensor, in bf16, read and written by a kernel of its own.
+  int copy(Bytes tensor, std::vector<int> after) {
+    const double moved = static_cast<double>(tensor.count()) / 2 * spec_.software.tp_copy_bytes;
+    return compute("copy",
+                   {{"copy", TimeTerm::kMemoryBound,
+                     MemoryTraffic{Bytes(std::llround(moved)), spec_.software.forward.stream}}},
+                   std::move(after));
+  }
+
   int collective(Communicator communicator, Stream stream, TimeTerm term, CollectiveKind kind,
                  Bytes bytes, std::vector<int> after) {
     Work work;
@@ -130,7 +142,7 @@ class LayerKernels {
     kernels.push_back(gemm(name, out, in, tokens(), GemmPass::kWgrad, linear_type()));
     const double accumulated =
         static_cast<double>(in * out) * spec_.software.gradient_accumulation_bytes;
-    kernels.push_back(stream(name + " accumulate", accumulated, StreamClass::kFused));
+    kernels.push_back(stream(name + " accumulate", accumulated, spec_.software.gradient_stream));
   }
 
   Kernel attention(AttentionPass pass) const {
@@ -144,6 +156,18 @@ class LayerKernels {
     shape.mask_fraction = 0.5 * spec_.training.document_mask_fraction;
     shape.pass = pass;
     return {"attention", TimeTerm::kCompute, shape};
+  }
+
+  // With the copies that the kernel needs round it.
+  std::vector<Kernel> attention_with_copies(AttentionPass pass) const {
+    std::vector<Kernel> kernels = {attention(pass)};
+    const SoftwareStack& software = spec_.software;
+    if (software.unpad_hidden_bytes > 0 && software.attention_kernel == "fa2") {
+      const double moved = static_cast<double>(tokens() * spec_.model.query_width()) /
+                           static_cast<double>(spec_.plan.tp) * software.unpad_hidden_bytes;
+      kernels.push_back(stream("unpad, pad", moved, software.forward.stream));
+    }
+    return kernels;
   }
 
   // A share of the layer's element-wise traffic. The hidden-width part is split by sequence where the plan does so; the
@@ -187,25 +211,97 @@ class LayerKernels {
   const WorkloadSpec& spec_;
 };
 
-// Norm and attention block, then norm and feed-forward block. `with_down` is false when recomputing: the output of the last
-// product is not needed again.
+// Norm and attention block, then norm and feed-forward block.
 int append_layer_forward(TemplateBuilder& t, const LayerKernels& k, const WorkloadSpec& spec,
-                         int before, bool with_down) {
+                         int before) {
   const auto h = spec.model.hidden;
   const ElementwiseTraffic& traffic = spec.software.forward;
   int at = t.compute("norm", {k.elementwise("norm", traffic, 0.3, 0)}, {before});
   at = t.gather_then("qkv", {k.forward("qkv", h, k.qkv_out()), k.elementwise("rope", traffic, 0.2, 0)},
                      {at});
   at = t.context(CollectiveKind::kAllGather, k.keys_and_values(), {at});
-  at = t.then_reduce("attention, proj",
-                     {k.attention(AttentionPass::kForward), k.forward("proj", k.proj_in(), h)}, {at});
+  std::vector<Kernel> attention = k.attention_with_copies(AttentionPass::kForward);
+  attention.push_back(k.forward("proj", k.proj_in(), h));
+  at = t.then_reduce("attention, proj", std::move(attention), {at});
   at = t.compute("residual, norm", {k.elementwise("residual, norm", traffic, 0.3, 0)}, {at});
   at = t.gather_then("gate, up, activation",
                      {k.forward("gate, up", h, k.up_out()), k.elementwise("activation", traffic, 0, 1)},
                      {at});
-  if (!with_down) return at;
   at = t.then_reduce("down", {k.forward("down", k.down_in(), h)}, {at});
   return t.compute("residual", {k.elementwise("residual", traffic, 0.2, 0)}, {at});
+}
+
+// What a recomputation makes again. Where a product is made, what its input is gathered from is, too.
+struct RecomputedParts {
+  bool elementwise = false;
+  bool qkv = false, attention = false;
+  double projection = 0, up = 0;  // shares of the products
+  bool down = false;
+};
+
+RecomputedParts recomputed_parts(const WorkloadSpec& spec) {
+  switch (spec.training.recompute) {
+    case Recompute::kNone:
+      return {};
+    case Recompute::kSelective:
+      return {.attention = true};
+    case Recompute::kElementwise:
+      return {.elementwise = true};
+    case Recompute::kHalfTheProducts:
+      // Of q, k, v, output, gate, up, down in this order every second one.
+      return {.elementwise = true, .projection = 1, .up = 0.5};
+    case Recompute::kKeepQkv:
+      return {.elementwise = true, .attention = true, .projection = 1, .up = 1};
+    case Recompute::kKeepQkvAndOutput:
+      return {.elementwise = true, .attention = true, .up = 1};
+    case Recompute::kFull:
+      break;
+  }
+  return {.elementwise = true,
+          .qkv = true,
+          .attention = true,
+          .projection = 1,
+          .up = 1,
+          .down = !spec.software.recompute_stops_early};
+}
+
+Kernel share_of(Kernel kernel, double share) {
+  kernel.repeats = share;
+  return kernel;
+}
+
+int append_recomputation(TemplateBuilder& t, const LayerKernels& k, const WorkloadSpec& spec,
+                         int at) {
+  const RecomputedParts parts = recomputed_parts(spec);
+  const auto h = spec.model.hidden;
+  const ElementwiseTraffic& traffic = spec.software.forward;
+  if (parts.elementwise) {
+    at = t.compute("norm again", {k.elementwise("norm", traffic, 0.3, 0)}, {at});
+  }
+  if (parts.qkv) {
+    at = t.gather_then(
+        "qkv again", {k.forward("qkv", h, k.qkv_out()), k.elementwise("rope", traffic, 0.2, 0)}, {at});
+    at = t.context(CollectiveKind::kAllGather, k.keys_and_values(), {at});
+  }
+  std::vector<Kernel> attention;
+  if (parts.attention) attention = k.attention_with_copies(AttentionPass::kForward);
+  if (parts.projection > 0) {
+    attention.push_back(share_of(k.forward("proj", k.proj_in(), h), parts.projection));
+    at = t.then_reduce("attention, proj again", std::move(attention), {at});
+  } else {
+    at = t.compute("attention again", std::move(attention), {at});
+  }
+  if (!parts.elementwise) return at;
+  at = t.compute("residual, norm again", {k.elementwise("residual, norm", traffic, 0.3, 0)}, {at});
+  const Kernel activation = k.elementwise("activation", traffic, 0, 1);
+  if (parts.up > 0) {
+    at = t.gather_then("gate, up, activation again",
+                       {share_of(k.forward("gate, up", h, k.up_out()), parts.up), activation}, {at});
+  } else {
+    at = t.compute("activation again", {activation}, {at});
+  }
+  if (!parts.down) return at;
+  return t.then_reduce("down again", {k.forward("down", k.down_in(), h)}, {at});
 }
 
 // One block's backward pass: gradients of its row-parallel product, `middle` (attention or activation), its
@@ -249,24 +345,18 @@ int append_block_backward(TemplateBuilder& t, const LayerKernels& k, const Workl
 }
 
 int append_layer_backward(TemplateBuilder& t, const LayerKernels& k, const WorkloadSpec& spec,
-                          BackwardPart part) {
+                          BackwardPart part, bool recomputes) {
   const ElementwiseTraffic& traffic = spec.software.backward;
   const bool input = part != BackwardPart::kWeight;
   int at = kBefore;
-  if (input && spec.training.recompute == Recompute::kFull) {
-    at = append_layer_forward(t, k, spec, at, false);
-  }
+  if (input && recomputes) at = append_recomputation(t, k, spec, at);
   at = t.compute("residual gradient",
                  input ? std::vector<Kernel>{k.elementwise("residual", traffic, 0.2, 0)}
                        : std::vector<Kernel>{},
                  {at});
   at = append_block_backward(t, k, spec, at, part, "down", k.down_in(),
                              {k.elementwise("activation", traffic, 0, 1)}, "gate, up", k.up_out());
-  std::vector<Kernel> attention;
-  if (spec.training.recompute == Recompute::kSelective) {
-    attention.push_back(k.attention(AttentionPass::kForward));
-  }
-  attention.push_back(k.attention(AttentionPass::kBackward));
+  std::vector<Kernel> attention = k.attention_with_copies(AttentionPass::kBackward);
   attention.push_back(k.elementwise("rope", traffic, 0.2, 0));
   if (input) at = t.context(CollectiveKind::kAllGather, k.keys_and_values(), {at});
   at = append_block_backward(t, k, spec, at, part, "proj", k.proj_in(), attention, "qkv",
@@ -277,15 +367,16 @@ int append_layer_backward(TemplateBuilder& t, const LayerKernels& k, const Workl
 
 }  // namespace
 
-PassTemplates layer_templates(const WorkloadSpec& spec, TypedVector<WorkId, Work>& works) {
+PassTemplates layer_templates(const WorkloadSpec& spec, TypedVector<WorkId, Work>& works,
+                              bool recomputes) {
   const LayerKernels kernels(spec);
   PassTemplates out;
   TemplateBuilder forward(spec, works);
-  append_layer_forward(forward, kernels, spec, kBefore, true);
+  append_layer_forward(forward, kernels, spec, kBefore);
   out.forward = forward.build();
   const auto backward = [&](BackwardPart part) {
     TemplateBuilder builder(spec, works);
-    append_layer_backward(builder, kernels, spec, part);
+    append_layer_backward(builder, kernels, spec, part, recomputes);
     return builder.build();
   };
   out.backward = backward(BackwardPart::kBoth);
@@ -350,7 +441,7 @@ PassTemplates head_templates(const WorkloadSpec& spec, TypedVector<WorkId, Work>
       kernels.push_back(k.stream("logits accumulate",
                                  static_cast<double>(vocab * h) *
                                      spec.software.gradient_accumulation_bytes,
-                                 StreamClass::kFused));
+                                 spec.software.gradient_stream));
     }
     if (part == BackwardPart::kWeight) {
       t.compute("logits wgrad", kernels, {kBefore});

@@ -56,7 +56,9 @@ struct WorkloadSpec {
 };
 
 // Each appends the distinct pieces of work it needs to `works`.
-PassTemplates layer_templates(const WorkloadSpec& spec, TypedVector<WorkId, Work>& works);
+// `recomputes`: as training.recompute says, or else keeping everything.
+PassTemplates layer_templates(const WorkloadSpec& spec, TypedVector<WorkId, Work>& works,
+                              bool recomputes = true);
 PassTemplates embedding_templates(const WorkloadSpec& spec, TypedVector<WorkId, Work>& works);
 // The last norm, the logits and the loss.
 PassTemplates head_templates(const WorkloadSpec& spec, TypedVector<WorkId, Work>& works);

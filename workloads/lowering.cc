@@ -139,6 +139,7 @@ SharedWork shared_work(const WorkloadSpec& spec, TypedVector<WorkId, Work>& work
   Work host;
   host.name = "host";
   host.host_floor = seconds_rounded_up(spec.software.host_milliseconds_per_step * 1e-3);
+  host.jitter = seconds_rounded_up(spec.software.step_jitter_milliseconds * 1e-3);
   shared.host = works.push_back(std::move(host));
   return shared;
 }
@@ -399,7 +400,8 @@ class StageLowering {
     // On the data-parallel stream, so behind every reduction.
     const OpId norm = add(shared_.gradient_norm, computed);
     add(optimizer, {norm});
-    if (works_[shared_.host].host_floor > Duration::zero()) add(shared_.host, {});
+    const Work& host = works_[shared_.host];
+    if (host.host_floor + host.jitter > Duration::zero()) add(shared_.host, {});
   }
 
   const WorkloadSpec& spec_;

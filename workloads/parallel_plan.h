@@ -22,7 +22,16 @@ enum class Sharding : uint8_t {
   kFsdpKeep,  // Llama 3: optimizer and gradients sharded, parameters gathered once a step and kept
 };
 
-enum class Recompute : uint8_t { kNone, kSelective, kFull };
+// What the backward pass makes again of a layer. Products are not made again unless said.
+enum class Recompute : uint8_t {
+  kNone,
+  kSelective,         // core attention
+  kFull,              // all of it, from the layer's input
+  kElementwise,       // norms and the activation function
+  kHalfTheProducts,   // norms, rotation, activation and every other product (torchtitan's selective "op")
+  kKeepQkv,           // all but Q, K and V (MaxText save_qkv_proj)
+  kKeepQkvAndOutput,  // all but Q, K, V and the output projection
+};
 
 struct ParallelPlan {
   int64_t tp = 1, cp = 1, ep = 1, pp = 1, dp = 1;
@@ -62,6 +71,7 @@ struct Training {
   int64_t global_batch = 0;  // sequences a step
   DataType precision = DataType::kBf16;
   Recompute recompute = Recompute::kNone;
+  double recompute_fraction = 1.0;  // of the layers, spread evenly; the others keep everything
   std::string schedule = "1f1b";          // a row of workloads/schedules
   int64_t consecutive_micro_batches = 0;  // of one chunk before the next; 0: as many as pipeline stages
   // Share of the causal triangle that document masks leave, 1 without them.

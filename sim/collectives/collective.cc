@@ -79,6 +79,9 @@ int64_t used_channels(Bytes bytes, const GroupShape& g, Protocol protocol, int64
   return std::clamp<int64_t>(bytes.count() / least, 1, channels);
 }
 
+// How often the data passes a ring.
+int64_t passes_of(CollectiveKind kind) { return kind == CollectiveKind::kAllReduce ? 2 : 1; }
+
 // The correction of a collective and how often its pipeline fills.
 struct AppliedCorrection {
   const CollectiveCorrection& correction;
@@ -91,7 +94,6 @@ AppliedCorrection correction_for(CollectiveKind kind, const GroupShape& g, const
     const size_t measured_ranks = g.ranks <= 2 ? 0 : g.ranks <= 5 ? 1 : 2;
     return {t.in_node[static_cast<size_t>(kind)][measured_ranks]};
   }
-  const int64_t passes = kind == CollectiveKind::kAllReduce ? 2 : 1;
   switch (algorithm) {
     case Algorithm::kPairwise:
       return {kind == CollectiveKind::kAllToAll ? t.all_to_all : t.send_recv};
@@ -99,7 +101,7 @@ AppliedCorrection correction_for(CollectiveKind kind, const GroupShape& g, const
       return {t.pat};
     case Algorithm::kRing:
       if (ring_bus_bandwidth(g, t) < t.ring_bandwidth) return {t.nic_ring};
-      return {t.ring, passes * (g.ranks - 1)};
+      return {t.ring, passes_of(kind) * (g.ranks - 1)};
     case Algorithm::kTree:
     case Algorithm::kNvls:
     case Algorithm::kNvlsTree:
@@ -181,9 +183,12 @@ CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShap
         nvls ? t.nvls_blocks : used_channels(bytes, g, plan.protocol, ring_channels(g, t));
   }
   const auto [correction, stages] = correction_for(kind, g, t, plan.algorithm);
+  const bool network_ring = plan.algorithm == Algorithm::kRing && g.nodes > 1;
+  const double extra =
+      network_ring ? t.ring_step_extra * as_double((g.ranks - 1) * passes_of(kind)) : 0.0;
   plan.latency =
       microseconds_rounded_up(cost.latency_us * correction.latency_factor +
-                              as_double(stages) * correction.fill_microseconds.at(bytes));
+                              as_double(stages) * correction.fill_microseconds.at(bytes) + extra);
   const PortShare share = port_share(kind, g, plan.algorithm);
   plan.volume = share.of(bytes);
   plan.rate_cap = std::max(

@@ -17,7 +17,7 @@ constexpr size_t kReceives = static_cast<size_t>(Stream::kReceive);
 
 struct RankState {
   std::array<uint32_t, kStreams> cursor{};  // next op of each stream, or the one that runs
-  uint8_t running = 0;                      // bit by stream
+  uint16_t running = 0;                     // bit by stream
   // The kernel that runs, if any.
   int64_t work_left = 0;  // SM-nanoseconds
   int64_t sms_held = 0;   // by transfers
@@ -123,7 +123,7 @@ class StepExecutor {
       if (stream == kReceives || (state.running >> stream & 1) != 0) continue;
       const OpId* op = head(rank, stream);
       if (op == nullptr || first_missing(rank, *op) != nullptr) continue;
-      state.running |= static_cast<uint8_t>(1U << stream);
+      state.running |= static_cast<uint16_t>(1U << stream);
       start(rank, *op);
     }
     book(rank);
@@ -137,6 +137,8 @@ class StepExecutor {
         return arrive(rank, op);
       case WorkKind::kSend:
         return start_send(rank, op);
+      case WorkKind::kHost:
+        return start_host(rank, op);
       case WorkKind::kReceive:
         break;
     }
@@ -148,7 +150,7 @@ class StepExecutor {
     const OpId op = *head(rank, stream);
     record(rank, op, started);
     set_done(rank, op);
-    state.running &= static_cast<uint8_t>(~(1U << stream));
+    state.running &= static_cast<uint16_t>(~(1U << stream));
     ++state.cursor[stream];
     advance(rank);
   }
@@ -190,6 +192,13 @@ class StepExecutor {
     state.end = EventId();
     book_kernel(rank);
     finish(rank, kCompute, state.started);
+  }
+
+  // The host works beside everything its GPU does.
+  void start_host(RankClassId rank, OpId op) {
+    constexpr auto kHost = static_cast<size_t>(Stream::kHost);
+    engine_.after(costs_.works[op_of(rank, op).work].total,
+                  [this, rank, started = engine_.now()] { finish(rank, kHost, started); });
   }
 
   // Transfers take and give back SMs; a kernel that runs goes on with what is left.

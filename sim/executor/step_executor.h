@@ -7,6 +7,7 @@
 //   - A send moves when it is issued (the receiver has posted its buffer); the receive op ends with it.
 //   - A transfer holds `channels` SMs of each of its ranks while it runs; compute beside it runs on the others. Work is counted
 //     in SM-nanoseconds, whole numbers, so slowing down and speeding up again loses nothing.
+//   - The host launches ahead of the GPU: its ops run in order on a stream of their own, and a kernel waits for its launch.
 //   - Every nanosecond of every rank is booked to one TimeTerm: what it computes, or what its next kernel waits for.
 //
 // Simultaneous events may run in any order: nothing here depends on it, which is what lets one class stand for many ranks.

@@ -37,6 +37,7 @@ struct SoftwareStack {
 
   // Weight gradients: bytes a parameter and micro-batch to accumulate (8: fused into the GEMM's epilogue in fp32).
   double gradient_accumulation_bytes = 8;
+  StreamClass gradient_stream = StreamClass::kFused;
   DataType gradient_accumulation_type = DataType::kFp32;
   DataType gradient_reduce_type = DataType::kFp32;
   DataType parameter_gather_type = DataType::kBf16;
@@ -55,9 +56,27 @@ struct SoftwareStack {
   double activation_hidden_bytes = 10;
   double activation_ffn_bytes = 6;
 
-  double host_microseconds_per_layer_forward = 0;   // the host's own time to launch a layer; a floor
+  // Copies that tensor-parallel transfers need: bytes an element of the gathered tensor, once a transfer (a DTensor
+  // gathers along the batch and concatenates along the sequence: read and write, 4).
+  double tp_copy_bytes = 0;
+  // Copies round attention kernel "fa2", bytes a token and hidden channel each pass (unpad and pad of packed sequences).
+  double unpad_hidden_bytes = 0;
+  // Full recomputation stops at the last tensor that the backward pass needs, so that the layer's last product is not made
+  // again (PyTorch's non-reentrant checkpoint, XLA's dead-code elimination; Megatron runs the whole layer).
+  bool recompute_stops_early = true;
+  // Of the cast of activations that the profile's fp8 products contain, the share this stack pays; the rest is fused into
+  // the kernel before.
+  double fp8_cast_share = 1;
+
+  // The host's own time to launch a layer. It runs ahead of the GPU, which waits where it catches up.
+  double host_microseconds_per_layer_forward = 0;
   double host_microseconds_per_layer_backward = 0;
+  double host_microseconds_per_transfer = 0;  // beside, for each tensor-parallel collective of the layer
   double host_milliseconds_per_step = 0;  // loader hand-over, logging, garbage collection, python
+  // Standard deviation over GPUs of the time a step takes beyond its mean: the slowest holds all up, once a step.
+  double step_jitter_milliseconds = 0;
+  // Bus bandwidth of rings inside a host, where this stack's NCCL does not reach the usual one. 0: the usual one.
+  double host_ring_gigabytes_per_second = 0;
 
   // Relative standard deviation of GPU speed across the job: a synchronous step runs at the pace of the slowest.
   double gpu_speed_sigma = 0;

@@ -23,10 +23,11 @@ enum class Stream : uint8_t {
   kSendBackward,  // gradients to the previous stage
   kReceive,       // arrivals; ordered by the sender
   kDp,
+  kHost,  // the process that launches kernels
 };
-constexpr size_t kStreams = 8;
+constexpr size_t kStreams = 9;
 constexpr std::array<std::string_view, kStreams> kStreamNames = {
-    "compute", "tp", "cp", "ep", "send forward", "send backward", "receive", "dp"};
+    "compute", "tp", "cp", "ep", "send forward", "send backward", "receive", "dp", "host"};
 
 // What a rank is busy with, for the picture of the pipeline.
 enum class StepPhase : uint8_t { kUnknown, kForward, kBackward, kOptimizer };

@@ -45,6 +45,7 @@ struct Work {
   // kCompute: it takes at least this long. kHost: the host's own time, such as to launch a layer; what needs the launch
   // waits for this op.
   Duration host_floor;
+  Duration jitter;  // standard deviation over ranks of the time beyond that; the slowest rank decides
 
   Communicator communicator = Communicator::kTensor;  // kCollective
   CollectiveKind collective = CollectiveKind::kAllReduce;

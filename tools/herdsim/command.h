@@ -23,6 +23,7 @@ enum OptionFlag : uint32_t {
   kHorizon = 1 << 7,  // --days, --tokens, --replicas
   kOutput = 1 << 8,
   kSuite = 1 << 9,
+  kTable = 1 << 11,
 };
 
 constexpr int kExitDone = 0;

@@ -72,6 +72,9 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
     app.add_option("--tokens", options.tokens, "Tokens to train on, instead of days")->type_name("T");
     app.add_option("--replicas", options.replicas, "Independent repetitions")->type_name("R");
   }
+  if (takes(kTable)) {
+    app.add_option("--table", options.table, "Predict the runs of this table")->type_name("RUNS.csv");
+  }
   if (takes(kOutput)) app.add_option("-o,--output", options.output, "Where to write")->type_name("FILE");
   if (takes(kSuite)) app.add_option("--suite", options.suite, "Which checks to run")->type_name("NAME");
 }

@@ -3,6 +3,7 @@
 #include "tools/herdsim/machine_commands.h"
 #include "tools/herdsim/run_commands.h"
 #include "tools/herdsim/step_commands.h"
+#include "tools/herdsim/validate_command.h"
 
 namespace herdsim {
 
@@ -36,6 +37,13 @@ const std::vector<Command>& commands() {
        .most_operands = 26,
        .options = kSeed | kFold,
        .run = &run_compare_command},
+      {.name = "validate",
+       .help = "Predictions beside published steps, or beside a table of your own runs",
+       .operands = "",
+       .least_operands = 0,
+       .most_operands = 0,
+       .options = kThreads | kTable | kSuite,
+       .run = &run_validate_command},
       {.name = "topology",
        .help = "Nodes, links, bisection, oversubscription, failure domains",
        .operands = "CLUSTER",

@@ -27,6 +27,7 @@ struct Options {
   double days = 0;
   double tokens = 0;
   int replicas = 1;
+  std::string table;  // --table, see tools/validation/run_table.h
   std::string output;
   std::string suite;
 };

@@ -45,12 +45,18 @@ struct PublishedResult {
   std::string source;
 };
 
+// Bus bandwidth of the whole job at 1 GiB as a run measured it in itself; zero where it did not.
+struct MeasuredNetwork {
+  Bandwidth all_reduce, all_gather, reduce_scatter;
+};
+
 struct Scenario {
   std::string name;
   ModelArchitecture model;
   ClusterSpec cluster;
   DeviceProfile profile;
   SoftwareStack software;
+  MeasuredNetwork measured_network;
   int64_t gpus = 0;
   ParallelPlan plan;
   Training training;

@@ -14,7 +14,7 @@ static_assert(static_cast<int>(DataType::kFp32) == spec::FP32);
 static_assert(static_cast<int>(StreamClass::kOptimizer) == spec::OPTIMIZER);
 static_assert(static_cast<int>(TpOverlap::kChunked) == spec::Software::CHUNKED);
 static_assert(static_cast<int>(Sharding::kFsdpKeep) == spec::Parallel::FSDP_KEEP);
-static_assert(static_cast<int>(Recompute::kFull) == spec::Training::FULL);
+static_assert(static_cast<int>(Recompute::kKeepQkvAndOutput) == spec::Training::KEEP_QKV_AND_OUTPUT);
 static_assert(static_cast<int>(PlacementKind::kRandomHosts) == spec::Cluster::RANDOM_HOSTS);
 
 Bandwidth gigabytes(double rate) { return bytes_per_second(rate * 1e9); }
@@ -60,6 +60,14 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_host_milliseconds_per_step(s.host_milliseconds_per_step);
   m->set_gpu_speed_sigma(s.gpu_speed_sigma);
   m->set_clock_factor(s.clock_factor);
+  m->set_gradient_stream(enum_cast<spec::StreamClass>(s.gradient_stream));
+  m->set_tp_copy_bytes(s.tp_copy_bytes);
+  m->set_unpad_hidden_bytes(s.unpad_hidden_bytes);
+  m->set_recompute_stops_early(s.recompute_stops_early);
+  m->set_fp8_cast_share(s.fp8_cast_share);
+  m->set_host_microseconds_per_transfer(s.host_microseconds_per_transfer);
+  m->set_step_jitter_milliseconds(s.step_jitter_milliseconds);
+  m->set_host_ring_gigabytes_per_second(s.host_ring_gigabytes_per_second);
 }
 
 void to_message(const ClusterSpec& c, spec::Cluster* m) {
@@ -95,6 +103,7 @@ void to_message(const Training& t, spec::Training* m) {
   m->set_schedule(t.schedule);
   m->set_consecutive_micro_batches(t.consecutive_micro_batches);
   m->set_document_mask_fraction(t.document_mask_fraction);
+  m->set_recompute_fraction(t.recompute_fraction);
 }
 
 ParallelPlan plan_from_message(const spec::Parallel& m) {
@@ -115,6 +124,7 @@ Training training_from_message(const spec::Training& m) {
           .global_batch = m.global_batch(),
           .precision = enum_cast<DataType>(m.precision()),
           .recompute = enum_cast<Recompute>(m.recompute()),
+          .recompute_fraction = m.recompute_fraction(),
           .schedule = m.schedule(),
           .consecutive_micro_batches = m.consecutive_micro_batches(),
           .document_mask_fraction = m.document_mask_fraction()};
@@ -196,6 +206,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .logit_bytes = m.logit_bytes(),
           .logit_stream = enum_cast<StreamClass>(m.logit_stream()),
           .gradient_accumulation_bytes = m.gradient_accumulation_bytes(),
+          .gradient_stream = enum_cast<StreamClass>(m.gradient_stream()),
           .gradient_accumulation_type = enum_cast<DataType>(m.gradient_accumulation_type()),
           .gradient_reduce_type = enum_cast<DataType>(m.gradient_reduce_type()),
           .parameter_gather_type = enum_cast<DataType>(m.parameter_gather_type()),
@@ -208,9 +219,16 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .dp_overlap = m.dp_overlap(),
           .activation_hidden_bytes = m.activation_hidden_bytes(),
           .activation_ffn_bytes = m.activation_ffn_bytes(),
+          .tp_copy_bytes = m.tp_copy_bytes(),
+          .unpad_hidden_bytes = m.unpad_hidden_bytes(),
+          .recompute_stops_early = m.recompute_stops_early(),
+          .fp8_cast_share = m.fp8_cast_share(),
           .host_microseconds_per_layer_forward = m.host_microseconds_per_layer_forward(),
           .host_microseconds_per_layer_backward = m.host_microseconds_per_layer_backward(),
+          .host_microseconds_per_transfer = m.host_microseconds_per_transfer(),
           .host_milliseconds_per_step = m.host_milliseconds_per_step(),
+          .step_jitter_milliseconds = m.step_jitter_milliseconds(),
+          .host_ring_gigabytes_per_second = m.host_ring_gigabytes_per_second(),
           .gpu_speed_sigma = m.gpu_speed_sigma(),
           .clock_factor = m.clock_factor()};
 }

@@ -4,9 +4,9 @@
 #include <chrono>
 
 #include "sim/base/error.h"
-#include "sim/collectives/nccl_tuning.h"
 #include "sim/executor/step_executor.h"
 #include "sim/symmetry/folded_job.h"
+#include "tools/simulation/network_tuning.h"
 #include "tools/simulation/step_trace.h"
 #include "topologies/link_capacity.h"
 #include "workloads/lowering.h"
@@ -109,7 +109,7 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   const auto placement = place_ranks(scenario.cluster, scenario.gpus, scenario.seed);
   const auto capacity = link_capacities(fabric, scenario.cluster, placement);
   const auto factors = compute_factors(scenario);
-  const NcclTuning tuning = h100_tuning(scenario.cluster.nccl_version);
+  const NcclTuning tuning = network_tuning(scenario, fabric, placement);
   const Machine machine{fabric, placement, capacity, factors, tuning, scenario.profile.sms};
   const JobMap map = map_job(out.graph, machine);
   const JobClasses classes =

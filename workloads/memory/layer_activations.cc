@@ -82,6 +82,20 @@ LayerActivations layer_activations(const ModelArchitecture& model, const Paralle
     case Recompute::kSelective:
       result.kept = stream_kept + qkv_kept + output_kept + ffn_kept;
       break;
+    case Recompute::kElementwise:
+      result.kept = 2 * kBf16 * w.hidden * stream_share + qkv_kept + output_kept +
+                    (kBf16 * (model.gated_mlp ? 2 : 1) * w.ffn + kBf16 * w.sent) / tp + log_sum_exp;
+      break;
+    case Recompute::kHalfTheProducts:
+      result.kept = 2 * kBf16 * w.hidden * stream_share + qkv_kept + output_kept +
+                    (kBf16 * w.ffn + kBf16 * w.sent) / tp + log_sum_exp;
+      break;
+    case Recompute::kKeepQkv:
+      result.kept = kBf16 * w.hidden * stream_share + qkv_kept;
+      break;
+    case Recompute::kKeepQkvAndOutput:
+      result.kept = 2 * kBf16 * w.hidden * stream_share + qkv_kept;
+      break;
     case Recompute::kFull:
       result.kept = kBf16 * w.hidden * stream_share;
       break;

@@ -1,0 +1,93 @@
+#include "tools/herdsim/validate_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+#include <string_view>
+#include <thread>
+
+#include "sim/base/error.h"
+#include "sim/job/reliability_targets.h"
+#include "tools/validation/published_scenarios.h"
+#include "tools/validation/reliability_report.h"
+#include "tools/validation/run_table.h"
+#include "tools/validation/validation_report.h"
+
+namespace herdsim {
+namespace {
+
+int validate_table(const Options& options, Streams streams) {
+  const std::vector<RunRow> rows = read_run_table(options.table);
+  const RowParts parts(options.sets);
+  const std::vector<RowPrediction> predictions = predict_rows(rows, parts, options.threads);
+  switch (options.format) {
+    case OutputFormat::kTable:
+      fmt::print(streams.out, "{}", validation_table(predictions));
+      break;
+    case OutputFormat::kJson:
+      fmt::print(streams.out, "{}", validation_json(predictions));
+      break;
+    case OutputFormat::kCsv:
+      fmt::print(streams.out, "{}", validation_csv(predictions));
+      break;
+  }
+  return kExitDone;
+}
+
+int validate_reliability(const Options& options, Streams streams) {
+  const int threads =
+      options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  const std::vector<ReliabilityTarget> targets = reliability_targets(threads);
+  switch (options.format) {
+    case OutputFormat::kTable:
+      fmt::print(streams.out, "{}", reliability_table(targets));
+      break;
+    case OutputFormat::kJson:
+      fmt::print(streams.out, "{}", reliability_json(targets));
+      break;
+    case OutputFormat::kCsv:
+      fmt::print(streams.out, "{}", reliability_csv(targets));
+      break;
+  }
+  const bool hold = std::all_of(targets.begin(), targets.end(),
+                                [](const ReliabilityTarget& target) { return target.holds(); });
+  return hold ? kExitDone : kExitOutOfBounds;
+}
+
+int validate_catalogue(const Options& options, Streams streams) {
+  const std::vector<PublishedComparison> rows = compare_published_scenarios();
+  switch (options.format) {
+    case OutputFormat::kTable:
+      fmt::print(streams.out, "{}", published_table(rows));
+      break;
+    case OutputFormat::kJson:
+      fmt::print(streams.out, "{}", published_json(rows));
+      break;
+    case OutputFormat::kCsv:
+      fmt::print(streams.out, "{}", published_csv(rows));
+      break;
+  }
+  const bool within = std::all_of(rows.begin(), rows.end(),
+                                  [](const PublishedComparison& row) { return row.within(); });
+  return within ? kExitDone : kExitOutOfBounds;
+}
+
+}  // namespace
+
+int run_validate_command(const Options& options, Streams streams) {
+  constexpr std::string_view kSteps = "steps", kReliability = "reliability";
+  if (!options.table.empty()) return validate_table(options, streams);
+  if (options.suite == kReliability) return validate_reliability(options, streams);
+  if (!options.suite.empty() && options.suite != kSteps) {
+    Fault fault;
+    fault.field = "--suite";
+    fault.problem = fmt::format("there is no suite \"{}\"", options.suite);
+    fault.allowed = "steps, reliability";
+    fault.nearest = nearest_name(options.suite, {std::string(kSteps), std::string(kReliability)});
+    throw SpecError({fault});
+  }
+  return validate_catalogue(options, streams);
+}
+
+}  // namespace herdsim

@@ -1,0 +1,81 @@
+#include "tools/simulation/network_tuning.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "sim/collectives/group_path.h"
+
+namespace herdsim {
+namespace {
+
+// Of the hosts the tables were measured on.
+constexpr double kNvlink = 450e9;
+constexpr double kNic = 50e9;
+constexpr Bytes kMeasuredSize = gibibytes(1);
+
+void scale(SizeCurve& curve, double factor) {
+  for (double& value : curve.values) value *= factor;
+}
+
+void scale_to_links(const ClusterSpec& cluster, NcclTuning& tuning) {
+  const double nvlink = static_cast<double>(cluster.nvlink.bytes_per_second()) / kNvlink;
+  const double nic = static_cast<double>(cluster.nic.bytes_per_second()) / kNic;
+  tuning.ring_bandwidth *= nvlink;
+  tuning.nvls_channel *= nvlink;
+  tuning.nic_bandwidth *= nic;
+}
+
+// A stack whose NCCL does not reach the usual rings inside a host.
+void limit_host_rings(const SoftwareStack& software, NcclTuning& tuning) {
+  const double most = software.host_ring_gigabytes_per_second;
+  if (most > 0) tuning.ring_bandwidth = std::min(tuning.ring_bandwidth, most);
+}
+
+// Seconds of the whole job's collective at 1 GiB, measured.
+double measured_seconds(CollectiveKind kind, int64_t ranks, Bandwidth bus) {
+  const auto r = static_cast<double>(ranks);
+  const double passes = kind == CollectiveKind::kAllReduce ? 2 : 1;
+  return static_cast<double>(kMeasuredSize.count()) * passes * (r - 1) / r /
+         static_cast<double>(bus.bytes_per_second());
+}
+
+void calibrate_host(CollectiveKind kind, double faster, NcclTuning& tuning) {
+  for (CollectiveCorrection& correction : tuning.in_node[static_cast<size_t>(kind)]) {
+    scale(correction.efficiency, faster);
+  }
+}
+
+void calibrate(CollectiveKind kind, Bandwidth measured, const GroupShape& job, NcclTuning& tuning) {
+  if (measured <= Bandwidth() || job.ranks <= 1) return;
+  const double predicted = plan_collective(kind, kMeasuredSize, job, tuning).alone().seconds();
+  const double seconds = measured_seconds(kind, job.ranks, measured);
+  const double faster = predicted / seconds;
+  if (job.nodes == 1) return calibrate_host(kind, faster, tuning);
+  if (kind == CollectiveKind::kAllReduce) {
+    scale(tuning.tree.efficiency, faster);
+    scale(tuning.tree_two_nodes.efficiency, faster);
+    return;
+  }
+  const double extra = (seconds - predicted) / static_cast<double>(job.ranks - 1) * 1e6;
+  tuning.ring_step_extra = std::max(tuning.ring_step_extra, extra);
+}
+
+}  // namespace
+
+NcclTuning network_tuning(const Scenario& scenario, const Fabric& fabric,
+                          const TypedVector<RankId, GpuId>& placement) {
+  NcclTuning tuning = h100_tuning(scenario.cluster.nccl_version);
+  scale_to_links(scenario.cluster, tuning);
+  limit_host_rings(scenario.software, tuning);
+  const MeasuredNetwork& measured = scenario.measured_network;
+  if (std::max({measured.all_reduce, measured.all_gather, measured.reduce_scatter}) > Bandwidth()) {
+    std::vector<GpuId> members(placement.values().begin(), placement.values().end());
+    const GroupShape job = group_shape(fabric, members);
+    calibrate(CollectiveKind::kAllReduce, measured.all_reduce, job, tuning);
+    calibrate(CollectiveKind::kAllGather, measured.all_gather, job, tuning);
+    calibrate(CollectiveKind::kReduceScatter, measured.reduce_scatter, job, tuning);
+  }
+  return tuning;
+}
+
+}  // namespace herdsim

@@ -1,0 +1,331 @@
+#include "tools/validation/row_scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "calibrate/profile/profile_file.h"
+#include "sim/base/error.h"
+#include "sim/models/clock_power.h"
+#include "tools/scenario/catalog.h"
+#include "tools/scenario/check_relations.h"
+#include "tools/scenario/field_origins.h"
+#include "tools/scenario/load_scenario.h"
+#include "tools/validation/row_words.h"
+#include "workloads/schedules/schedule.h"
+#include "workloads/stage_layout.h"
+
+namespace herdsim {
+namespace {
+
+// What a GPU's name in a table stands for.
+struct GpuRow {
+  std::string_view name;
+  std::string_view profile;
+  double nvlink;         // GB/s, one direction
+  double nic;            // Gb/s a GPU
+  double hbm = 0;        // GB/s, where not the profile's
+  double gigabytes = 0;  // of memory, where not the profile's
+};
+constexpr GpuRow kGpus[] = {
+    {"H100", "h100-sxm5-80gb", 450, 400}, {"H200", "h200-sxm-141gb", 450, 400},
+    {"H800", "h100-sxm5-80gb", 200, 400}, {"A100-40GB", "a100-sxm4-80gb", 300, 200, 1555, 40},
+    {"A100", "a100-sxm4-80gb", 300, 200}, {"A800", "a100-sxm4-80gb", 200, 200},
+};
+
+// "A100-80GB" is an A100.
+const GpuRow* find_gpu(std::string_view name) {
+  for (const GpuRow& row : kGpus) {
+    if (name.starts_with(row.name) &&
+        (name.size() == row.name.size() || name[row.name.size()] == '-' || name == row.name)) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+StreamCurve at_memory_rate(const StreamCurve& curve, double factor) {
+  std::vector<LogCurve::Point> points = curve.bytes_per_second.points();
+  for (LogCurve::Point& point : points) point.y *= factor;
+  return {LogCurve(std::move(points)), curve.provenance};
+}
+
+class RowReading {
+ public:
+  RowReading(const RunRow& row, const RowParts& parts) : row_(row), parts_(parts) {}
+
+  RowScenario read() {
+    s_.name = row_.id;
+    const bool complete = model() && software() && machine() && plan();
+    if (complete) {
+      training();
+      schedule();
+      check();
+    }
+    return std::move(out_);
+  }
+
+ private:
+  bool skip(std::string reason) {
+    out_.skipped_because = std::move(reason);
+    return false;
+  }
+  template <class T>
+  T assume(std::string_view column, T value) {
+    out_.assumed.push_back(fmt::format("{} = {}", column, value));
+    return value;
+  }
+  template <class T>
+  T or_assume(const std::optional<T>& stated, std::string_view column, T value) {
+    return stated ? *stated : assume(column, value);
+  }
+
+  bool model() {
+    std::vector<std::string_view> blank;
+    const auto need = [&](const std::optional<int64_t>& value, std::string_view column) {
+      if (!value) blank.push_back(column);
+      return value.value_or(0);
+    };
+    ModelArchitecture& m = s_.model;
+    m.name = row_.model;
+    m.layers = need(row_.layers, "layers");
+    m.hidden = need(row_.hidden, "hidden");
+    m.ffn = need(row_.ffn, "ffn");
+    m.heads = need(row_.heads, "heads");
+    m.vocab = need(row_.vocab, "vocab");
+    s_.training.sequence_length = need(row_.seq_len, "seq_len");
+    s_.gpus = need(row_.num_gpus, "num_gpus");
+    s_.training.global_batch = need(row_.global_batch, "global_batch");
+    if (!blank.empty()) {
+      std::string names;
+      for (const std::string_view name : blank) {
+        names += (names.empty() ? "" : ", ") + std::string(name);
+      }
+      return skip("not stated: " + names);
+    }
+    if (row_.ep.value_or(1) > 1)
+      return skip("a mixture of experts: no column describes the experts");
+    m.kv_heads = or_assume(row_.kv_heads, "kv_heads", m.heads);
+    m.gated_mlp = or_assume(row_.mlp_gated, "mlp_gated", true);
+    if (!row_.head_dim && m.hidden % m.heads != 0) return skip("heads does not divide hidden");
+    m.head_dim = or_assume(row_.head_dim, "head_dim", m.hidden / m.heads);
+    return true;
+  }
+
+  bool software() {
+    const SoftwareStack* stack = parts_.software(row_.software);
+    if (stack == nullptr) {
+      return skip(row_.software.empty() ? "software is not stated"
+                                        : "no record of the software stack " + row_.software);
+    }
+    s_.software = *stack;
+    words_ = words_of(row_);
+    return true;
+  }
+
+  bool machine() {
+    const GpuRow* gpu = find_gpu(row_.gpu);
+    if (gpu == nullptr) {
+      return skip(row_.gpu.empty() ? "gpu is not stated" : "no profile of the GPU " + row_.gpu);
+    }
+    s_.profile = parts_.profile(std::string(gpu->profile));
+    device(*gpu);
+    ClusterSpec& c = s_.cluster;
+    c.name = "of the row";
+    c.topology = "rail-optimized";
+    c.gpus_per_host = or_assume(row_.gpus_per_node, "gpus_per_node", int64_t{8});
+    if (s_.gpus < c.gpus_per_host) c.gpus_per_host = s_.gpus;
+    if (s_.gpus % c.gpus_per_host != 0) {
+      return skip(
+          fmt::format("{} GPUs are no whole number of nodes of {}", s_.gpus, c.gpus_per_host));
+    }
+    c.gpus_per_tor = 32;
+    c.gpus_per_pod =
+        c.gpus_per_tor * c.gpus_per_host *
+        ((s_.gpus + c.gpus_per_tor * c.gpus_per_host - 1) / (c.gpus_per_tor * c.gpus_per_host));
+    c.gpus = s_.gpus;
+    c.tor_uplinks = c.gpus_per_tor;
+    c.pod_oversubscription = 1;
+    c.routing = "adaptive";
+    c.nvlink = bytes_per_second(gpu->nvlink * 1e9);
+    c.nic = bytes_per_second(gpu->nic * 1e9 / 8);
+    const auto rate = [](const std::optional<double>& gigabytes) {
+      return bytes_per_second(gigabytes.value_or(0) * 1e9);
+    };
+    s_.measured_network = {.all_reduce = rate(row_.allreduce_gigabytes_per_second),
+                           .all_gather = rate(row_.allgather_gigabytes_per_second),
+                           .reduce_scatter = rate(row_.reducescatter_gigabytes_per_second)};
+    return true;
+  }
+
+  // A part with other memory or another power limit than the profile's.
+  void device(const GpuRow& gpu) {
+    DeviceProfile& p = s_.profile;
+    const double usual = static_cast<double>(p.hbm_bandwidth.bytes_per_second()) / 1e9;
+    const double hbm = row_.hbm_gigabytes_per_second.value_or(gpu.hbm > 0 ? gpu.hbm : usual);
+    if (hbm != usual) {
+      for (StreamCurve& curve : p.stream) curve = at_memory_rate(curve, hbm / usual);
+      p.hbm_bandwidth = bytes_per_second(hbm * 1e9);
+    }
+    if (gpu.gigabytes > 0) p.hbm = Bytes(static_cast<int64_t>(gpu.gigabytes * 1e9));
+    if (row_.gpu_power_watts) {
+      ClockPowerModel power;
+      power.power_limit_w = p.board_watts;
+      s_.software.clock_factor *= clock_factor_under_cap(power, *row_.gpu_power_watts);
+      p.board_watts = *row_.gpu_power_watts;
+    }
+  }
+
+  bool plan() {
+    ParallelPlan& p = s_.plan;
+    p.tp = or_assume(row_.tp, "tp", int64_t{1});
+    p.cp = or_assume(row_.cp, "cp", int64_t{1});
+    p.pp = or_assume(row_.pp, "pp", int64_t{1});
+    const int64_t replica = p.tp * p.cp * p.pp;
+    if (s_.gpus % replica != 0) {
+      return skip(fmt::format("tp * cp * pp ({}) does not divide num_gpus", replica));
+    }
+    p.dp = s_.gpus / replica;
+    if (row_.dp && *row_.dp != p.dp) assume("dp", p.dp);
+    p.micro_batch = or_assume(row_.micro_batch, "micro_batch", int64_t{1});
+    const bool splits = p.tp > 1 ? or_assume(row_.sp, "sp", true) : false;
+    p.sequence_parallel = splits;
+    if (words_.sharding) {
+      p.shard = *words_.sharding;
+    } else {
+      const bool fsdp = row_.software.starts_with("torch-fsdp") || row_.software == "jax-xla";
+      p.shard = fsdp ? Sharding::kZero3 : Sharding::kZero1;
+      assume("fsdp_zero", fsdp ? "ZeRO-3" : "ZeRO-1");
+    }
+    if (s_.model.vocab % p.tp != 0) {
+      s_.model.vocab =
+          assume("vocab", (s_.model.vocab + 128 * p.tp - 1) / (128 * p.tp) * 128 * p.tp);
+    }
+    return true;
+  }
+
+  void training() {
+    Training& t = s_.training;
+    t.precision = words_.precision ? *words_.precision : DataType::kBf16;
+    if (!words_.precision) assume("precision", "bf16");
+    if (words_.recompute) {
+      t.recompute = *words_.recompute;
+      t.recompute_fraction = words_.recompute_fraction;
+    } else if (row_.software == "jax-xla") {
+      t.recompute = Recompute::kSelective;
+      assume("recompute", "core attention");
+    } else {
+      assume("recompute", "none");
+    }
+    if (!row_.attention_kernel.empty()) s_.software.attention_kernel = row_.attention_kernel;
+    if (row_.attention_kernel.empty() ||
+        !s_.profile.attention_kernel(s_.software.attention_kernel)) {
+      if (!s_.profile.attention_kernel(s_.software.attention_kernel)) {
+        s_.software.attention_kernel = "fa2";
+      }
+      assume("attention_kernel", s_.software.attention_kernel);
+    }
+  }
+
+  void schedule() {
+    ParallelPlan& p = s_.plan;
+    p.virtual_stages = 1;
+    s_.training.schedule = "1f1b";
+    if (p.pp == 1) return;
+    const bool megatron = row_.software.starts_with("mega") || row_.software.starts_with("meta");
+    if (row_.vp) {
+      interleave(*row_.vp);
+      if (p.virtual_stages != *row_.vp) assume("vp", p.virtual_stages);
+    } else if (megatron) {
+      for (int64_t v = (s_.model.layers + p.pp - 1) / p.pp; v > 1; --v) {
+        if (interleave(v)) break;
+      }
+      assume("vp", p.virtual_stages);
+    }
+    if (row_.software == "nanotron" && p.virtual_stages == 1) {
+      p.layers_per_chunk = layers_by_cost(s_.model, p.pp);
+    }
+  }
+
+  // Takes the interleaved schedule with `chunks` a stage, if it can run this plan.
+  bool interleave(int64_t chunks) {
+    if (chunks <= 1) return false;
+    ParallelPlan& p = s_.plan;
+    const ParallelPlan before = p;
+    p.virtual_stages = chunks;
+    const ScheduleRow& row = *find_schedule("interleaved-1f1b");
+    const int64_t together = p.dp * p.micro_batch;
+    Faults faults;
+    if (s_.training.global_batch % together == 0) {
+      row.validate({.stages = p.pp,
+                    .micro_batches = s_.training.global_batch / together,
+                    .virtual_stages = chunks},
+                   faults);
+      if (faults.empty()) validate_stage_layout(s_.model, p, row, faults);
+    }
+    if (!faults.empty()) {
+      p = before;
+      return false;
+    }
+    s_.training.schedule = "interleaved-1f1b";
+    return true;
+  }
+
+  // The rules between fields that scenario files keep.
+  void check() {
+    SpecReport report(row_.id);
+    std::vector<std::string> warnings;
+    check_relations(s_, &report, &warnings);
+    try {
+      report.throw_if_any();
+    } catch (const SpecError& error) {
+      const Fault& first = error.faults().front();
+      skip(fmt::format("{}: {}", first.field, first.problem));
+    }
+  }
+
+  const RunRow& row_;
+  const RowParts& parts_;
+  RowWords words_;
+  RowScenario out_;
+  Scenario& s_ = out_.scenario;
+};
+
+}  // namespace
+
+RowParts::RowParts(const std::vector<std::string>& sets) {
+  constexpr std::string_view kPrefix = "software.";
+  std::vector<std::string> of_software;
+  Faults faults;
+  for (const std::string& set : sets) {
+    if (set.starts_with(kPrefix)) {
+      of_software.push_back(set.substr(kPrefix.size()));
+    } else {
+      faults.add(
+          {.field = "--set",
+           .problem = "\"" + set + "\" is of a scenario; rows say everything but the software",
+           .allowed = "software.FIELD=VALUE"});
+    }
+  }
+  faults.throw_if_any();
+  for (const std::string& name : catalog_names(CatalogKind::kSoftware)) {
+    software_.emplace(name, load_software(name, of_software));
+  }
+  for (const GpuRow& gpu : kGpus) {
+    const std::string profile(gpu.profile);
+    if (!profiles_.contains(profile)) profiles_.emplace(profile, load_profile(profile));
+  }
+}
+
+const SoftwareStack* RowParts::software(const std::string& name) const {
+  const auto found = software_.find(name);
+  return found == software_.end() ? nullptr : &found->second;
+}
+
+RowScenario scenario_of_row(const RunRow& row, const RowParts& parts) {
+  return RowReading(row, parts).read();
+}
+
+}  // namespace herdsim

@@ -1,0 +1,54 @@
+// A row of a run table as a scenario: the same values a scenario file would resolve to, without the
+// text.
+//
+// A blank takes the documented default and is named in `assumed`:
+//   kv_heads        heads                       micro_batch     1
+//   head_dim        hidden / heads              gpus_per_node   8
+//   mlp_gated       1                           precision       bf16
+//   tp, cp, pp      1                           recompute       none; JAX: attention and what norms
+//   and activations make dp              num_gpus / (tp cp pp)       attention_kernel  the software
+//   stack's sp              1 where tp > 1              fsdp_zero       ZeRO-1; FSDP stacks and
+//   JAX: ZeRO-3 vp              Megatron with pp > 1: as many as divide the layers of a stage and
+//   the schedule takes; otherwise 1 ep              1
+// The network is that of one non-blocking pod with 400 Gb/s a GPU (200 Gb/s on A100 and A800),
+// unless the run measured its own. A vocabulary that tp does not divide is padded, as Megatron
+// does.
+//
+// A row is left out for a named reason only: a size without which there is no model, a GPU without
+// a profile, a software stack without a record, experts (which no column describes), or a plan that
+// no schedule can run.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/scenario/scenario.h"
+#include "tools/validation/run_table.h"
+
+namespace herdsim {
+
+// What rows refer to, loaded once: read-only, so any thread may use it.
+class RowParts {
+ public:
+  // `sets` change every software stack: "software.clock_factor=0.97", as --set does for a scenario.
+  // Throws: SpecError for a set that is none of a software stack.
+  explicit RowParts(const std::vector<std::string>& sets);
+
+  const SoftwareStack* software(const std::string& name) const;  // null where there is no record
+  const DeviceProfile& profile(const std::string& name) const { return profiles_.at(name); }
+
+ private:
+  std::map<std::string, SoftwareStack, std::less<>> software_;
+  std::map<std::string, DeviceProfile, std::less<>> profiles_;
+};
+
+struct RowScenario {
+  Scenario scenario;                 // means something where skipped_because is empty
+  std::vector<std::string> assumed;  // "kv_heads = 32"
+  std::string skipped_because;
+};
+
+RowScenario scenario_of_row(const RunRow& row, const RowParts& parts);
+
+}  // namespace herdsim

@@ -1,0 +1,93 @@
+#include "tools/validation/row_words.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <string>
+#include <string_view>
+
+namespace herdsim {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+bool says(const std::string& text, std::initializer_list<std::string_view> words) {
+  for (const std::string_view word : words) {
+    if (text.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// The most specific first: "DDP+dist-optimizer (ZeRO-1)" is no plain DDP, "ZeRO-2-like ... FSDP" no
+// ZeRO-3.
+std::optional<Sharding> sharding_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (says(text, {"not resharded"})) return Sharding::kFsdpKeep;
+  if (says(text, {"shard_grad_op", "zero-2", "stage2"})) return Sharding::kZero2;
+  if (says(text, {"zero-3", "full_shard", "fsdp", "hsdp"})) return Sharding::kZero3;
+  if (says(text, {"zero-0"})) return Sharding::kNone;
+  if (says(text, {"zero", "dist-optimizer", "stage1"})) return Sharding::kZero1;
+  if (says(text, {"ddp", "dp", "none"})) return Sharding::kNone;
+  return std::nullopt;
+}
+
+std::optional<DataType> precision_of(const std::string& text) {
+  if (says(text, {"fp8"})) return DataType::kFp8;
+  if (says(text, {"bf16"})) return DataType::kBf16;
+  if (says(text, {"fp16"})) return DataType::kFp16;
+  return std::nullopt;
+}
+
+// The number after the first `word`, or `otherwise`.
+double number_after(const std::string& text, std::string_view word, double otherwise) {
+  const size_t at = text.find(word);
+  if (at == std::string::npos) return otherwise;
+  double value = otherwise;
+  const char* const from = text.data() + at + word.size();
+  std::from_chars(from, text.data() + text.size(), value);
+  return value;
+}
+
+void read_recompute(const std::string& text, int64_t layers, RowWords& words) {
+  if (text.starts_with("none")) {
+    words.recompute = Recompute::kNone;
+  } else if (says(text, {"fraction "})) {
+    words.recompute = Recompute::kFull;
+    words.recompute_fraction = std::clamp(number_after(text, "fraction ", 1), 0.0, 1.0);
+  } else if (says(text, {"every 2nd layer", "(layer)"})) {
+    words.recompute = Recompute::kFull;
+    words.recompute_fraction = 0.5;
+  } else if (text.starts_with("full for ")) {
+    words.recompute = Recompute::kFull;
+    const double share = number_after(text, "full for ", 0) / static_cast<double>(layers);
+    words.recompute_fraction = std::clamp(share, 0.0, 1.0);
+  } else if (text.starts_with("full")) {
+    words.recompute = Recompute::kFull;
+  } else if (says(text, {"activation func", "norms"})) {
+    words.recompute = Recompute::kElementwise;
+  } else if (says(text, {"(op)"})) {
+    words.recompute = Recompute::kHalfTheProducts;
+  } else if (says(text, {"q,k,v only", "save_qkv_proj"})) {
+    words.recompute = Recompute::kKeepQkv;
+  } else if (says(text, {"q,k,v,out"})) {
+    words.recompute = Recompute::kKeepQkvAndOutput;
+  } else if (text.starts_with("selective")) {
+    words.recompute = Recompute::kSelective;
+  }
+}
+
+}  // namespace
+
+RowWords words_of(const RunRow& row) {
+  RowWords words{.sharding = sharding_of(lower(row.fsdp_zero)),
+                 .precision = precision_of(lower(row.precision)),
+                 .recompute = std::nullopt};
+  read_recompute(lower(row.recompute), row.layers.value_or(1), words);
+  return words;
+}
+
+}  // namespace herdsim

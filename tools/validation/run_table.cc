@@ -1,0 +1,158 @@
+#include "tools/validation/run_table.h"
+
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include "calibrate/profile/csv_table.h"
+#include "sim/base/error.h"
+
+namespace herdsim {
+namespace {
+
+// Counts beyond this are typing errors, and products of two still fit 64 bits.
+constexpr double kMostCount = 1e9;
+
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+// Reads the cells of one row by column name; a column that the table lacks is blank.
+class RowReader {
+ public:
+  RowReader(const CsvTable& table, size_t row, Faults& faults)
+      : table_(table), row_(row), faults_(faults) {}
+
+  void read(std::string_view column, std::string& value) const { value = text(column); }
+
+  void read(std::string_view column, std::optional<double>& value) const {
+    const std::string_view cell = text(column);
+    if (cell.empty()) return;
+    double number = 0;
+    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), number);
+    const bool whole_cell = error == std::errc() && end == cell.data() + cell.size();
+    if (!whole_cell || !std::isfinite(number) || number <= 0) {
+      return fault(column, cell, "is no positive number", "above 0, or blank");
+    }
+    value = number;
+  }
+
+  void read(std::string_view column, std::optional<int64_t>& value) const {
+    std::optional<double> number;
+    read(column, number);
+    if (!number) return;
+    if (*number != std::floor(*number) || *number > kMostCount) {
+      return fault(column, text(column), "is no count", "a whole number up to 1e9, or blank");
+    }
+    value = static_cast<int64_t>(*number);
+  }
+
+  void read(std::string_view column, std::optional<bool>& value) const {
+    const std::string_view cell = text(column);
+    if (cell.empty()) return;
+    if (cell == "0" || cell == "1") {
+      value = cell == "1";
+    } else {
+      fault(column, cell, "is neither yes nor no", "0, 1 or blank");
+    }
+  }
+
+ private:
+  std::string_view text(std::string_view column) const {
+    const std::optional<size_t> index = table_.column(column);
+    return index ? trimmed(table_.cell(row_, *index)) : std::string_view{};
+  }
+  void fault(std::string_view column, std::string_view cell, std::string_view problem,
+             std::string allowed) const {
+    table_.fault(row_, *table_.column(column),
+                 "\"" + std::string(cell.substr(0, 60)) + "\" " + std::string(problem),
+                 std::move(allowed), faults_);
+  }
+
+  const CsvTable& table_;
+  const size_t row_;
+  Faults& faults_;
+};
+
+RunRow read_row(const RowReader& r) {
+  RunRow row;
+  r.read("id", row.id);
+  r.read("software", row.software);
+  r.read("model", row.model);
+  r.read("gpu", row.gpu);
+  r.read("layers", row.layers);
+  r.read("hidden", row.hidden);
+  r.read("ffn", row.ffn);
+  r.read("mlp_gated", row.mlp_gated);
+  r.read("heads", row.heads);
+  r.read("kv_heads", row.kv_heads);
+  r.read("head_dim", row.head_dim);
+  r.read("vocab", row.vocab);
+  r.read("seq_len", row.seq_len);
+  r.read("num_gpus", row.num_gpus);
+  r.read("gpus_per_node", row.gpus_per_node);
+  r.read("tp", row.tp);
+  r.read("sp", row.sp);
+  r.read("cp", row.cp);
+  r.read("pp", row.pp);
+  r.read("vp", row.vp);
+  r.read("ep", row.ep);
+  r.read("dp", row.dp);
+  r.read("fsdp_zero", row.fsdp_zero);
+  r.read("micro_batch", row.micro_batch);
+  r.read("global_batch", row.global_batch);
+  r.read("precision", row.precision);
+  r.read("recompute", row.recompute);
+  r.read("attention_kernel", row.attention_kernel);
+  r.read("pp_schedule", row.pp_schedule);
+  r.read("gpu_power_W", row.gpu_power_watts);
+  r.read("hbm_GBps", row.hbm_gigabytes_per_second);
+  r.read("net_allreduce_GBps", row.allreduce_gigabytes_per_second);
+  r.read("net_allgather_GBps", row.allgather_gigabytes_per_second);
+  r.read("net_reducescatter_GBps", row.reducescatter_gigabytes_per_second);
+  r.read("peak_mem_alloc_GB", row.peak_memory_gigabytes);
+  r.read("target_step_time_s", row.target_step_time_s);
+  return row;
+}
+
+}  // namespace
+
+std::vector<RunRow> parse_run_table(std::string_view text, const std::string& file) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  const CsvTable table(text, file);
+  Faults faults;
+  for (const std::string_view column : {"id", "software"}) {
+    if (table.column(column)) continue;
+    faults.add({.file = file,
+                .line = 1,
+                .problem = "there is no column \"" + std::string(column) + "\"",
+                .nearest = nearest_name(column, table.columns())});
+  }
+  faults.throw_if_any();
+  std::vector<RunRow> rows;
+  for (size_t r = 0; r < table.rows(); ++r) {
+    rows.push_back(read_row(RowReader(table, r, faults)));
+    if (rows.back().id.empty()) rows.back().id = "row " + std::to_string(r + 1);
+  }
+  faults.throw_if_any();
+  return rows;
+}
+
+std::vector<RunRow> read_run_table(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) {
+    Fault fault;
+    fault.file = path;
+    fault.field = "--table";
+    fault.problem = "cannot be read";
+    throw SpecError({fault});
+  }
+  return parse_run_table(text, path);
+}
+
+}  // namespace herdsim

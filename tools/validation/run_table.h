@@ -1,0 +1,45 @@
+// A table of training runs as people keep them: one row a run, one column a fact, a blank where a
+// fact is not stated.
+//
+// Columns, in any order; others are ignored and any may be left out:
+//   id, software, model, gpu                                      what ran on what
+//   layers, hidden, ffn, mlp_gated, heads, kv_heads, head_dim, vocab, seq_len
+//   num_gpus, gpus_per_node, tp, sp, cp, pp, vp, ep, dp, fsdp_zero, micro_batch, global_batch
+//   precision, recompute, attention_kernel, pp_schedule           words, read by row_scenario.h
+//   gpu_power_W, hbm_GBps                                         of this run's GPUs, where not the
+//   usual ones net_allreduce_GBps, net_allgather_GBps, net_reducescatter_GBps  bus bandwidth of the
+//   whole job at 1 GiB, measured in it peak_mem_alloc_GB, target_step_time_s what was measured;
+//   only compared with
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace herdsim {
+
+struct RunRow {
+  std::string id, software, model, gpu;
+  std::optional<int64_t> layers, hidden, ffn, heads, kv_heads, head_dim, vocab, seq_len;
+  std::optional<bool> mlp_gated;
+  std::optional<int64_t> num_gpus, gpus_per_node, tp, cp, pp, vp, ep, dp;
+  std::optional<bool> sp;
+  std::optional<int64_t> micro_batch, global_batch;
+  std::string fsdp_zero, precision, recompute, attention_kernel, pp_schedule;
+  std::optional<double> gpu_power_watts, hbm_gigabytes_per_second;
+  std::optional<double> allreduce_gigabytes_per_second, allgather_gigabytes_per_second,
+      reducescatter_gigabytes_per_second;
+  std::optional<double> peak_memory_gigabytes, target_step_time_s;
+};
+
+// `file` is only named in faults. A row without an id is called by its line.
+// Throws: SpecError with every faulty cell by line and column name: what is no number, not
+// positive, or not whole where a count is meant; a table without the columns id or software.
+std::vector<RunRow> parse_run_table(std::string_view text, const std::string& file);
+
+// Throws: SpecError, also where the file cannot be read.
+std::vector<RunRow> read_run_table(const std::string& path);
+
+}  // namespace herdsim

@@ -1,0 +1,182 @@
+#include "tools/validation/validation_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "sim/base/error.h"
+#include "sim/base/table.h"
+#include "tools/simulation/simulate_step.h"
+
+namespace herdsim {
+namespace {
+
+RowPrediction predict(const RunRow& row, const RowParts& parts) {
+  RowPrediction out{.id = row.id,
+                    .software = row.software,
+                    .predicted_step_time_s = std::nullopt,
+                    .target_step_time_s = row.target_step_time_s,
+                    .peak_memory = std::nullopt};
+  RowScenario scenario = scenario_of_row(row, parts);
+  out.assumed = std::move(scenario.assumed);
+  out.skipped_because = std::move(scenario.skipped_because);
+  if (!out.skipped_because.empty()) return out;
+  try {
+    const StepResult result = simulate_step(scenario.scenario, {}).result;
+    out.predicted_step_time_s = result.step_time.seconds();
+    if (result.peak_stage() != nullptr) out.peak_memory = result.peak_stage()->peak;
+  } catch (const SpecError& error) {
+    const Fault& first = error.faults().front();
+    out.skipped_because = first.field + ": " + first.problem;
+  }
+  return out;
+}
+
+ErrorTable errors_of(const std::vector<RowPrediction>& rows, bool by_software) {
+  ErrorTable table;
+  for (const RowPrediction& row : rows) {
+    if (!row.error()) continue;
+    table.add(by_software ? row.software : "all", *row.predicted_step_time_s,
+              *row.target_step_time_s);
+  }
+  return table;
+}
+
+size_t count_predicted(const std::vector<RowPrediction>& rows) {
+  return static_cast<size_t>(std::count_if(rows.begin(), rows.end(), [](const RowPrediction& row) {
+    return row.predicted_step_time_s.has_value();
+  }));
+}
+
+nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+std::string number_or_blank(const std::optional<double>& value) {
+  return value ? fmt::format("{}", *value) : "";
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + '"';
+}
+
+std::string percent(double ratio) { return fmt::format("{:.1f} %", 100 * ratio); }
+
+}  // namespace
+
+std::optional<double> RowPrediction::error() const {
+  if (!predicted_step_time_s || !target_step_time_s) return std::nullopt;
+  return *predicted_step_time_s / *target_step_time_s - 1;
+}
+
+std::vector<RowPrediction> predict_rows(const std::vector<RunRow>& rows, const RowParts& parts,
+                                        int threads) {
+  std::vector<RowPrediction> out(rows.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < rows.size(); i = next++) out[i] = predict(rows[i], parts);
+  };
+  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const size_t wanted = threads > 0 ? static_cast<size_t>(threads) : cores;
+  std::vector<std::jthread> pool;
+  for (size_t t = 1; t < std::min(wanted, rows.size()); ++t) pool.emplace_back(work);
+  work();
+  pool.clear();  // joins
+  return out;
+}
+
+ErrorSummary overall_error(const std::vector<RowPrediction>& rows) {
+  const std::vector<ErrorSummary> all = errors_of(rows, false).summaries();
+  return all.empty() ? ErrorSummary{} : all.front();
+}
+
+std::vector<ErrorSummary> error_by_software(const std::vector<RowPrediction>& rows) {
+  return errors_of(rows, true).summaries();
+}
+
+std::string validation_table(const std::vector<RowPrediction>& rows) {
+  TextTable table({{"software"},
+                   {"rows", Align::kRight},
+                   {"median", Align::kRight},
+                   {"90 % below", Align::kRight},
+                   {"bias", Align::kRight}});
+  const auto add = [&](const ErrorSummary& s, const std::string& name) {
+    table.add_row({name, std::to_string(s.count), percent(s.median), percent(s.p90),
+                   fmt::format("{:+.1f} %", 100 * s.bias)});
+  };
+  for (const ErrorSummary& summary : error_by_software(rows)) add(summary, summary.group);
+  const ErrorSummary all = overall_error(rows);
+  if (all.count > 0) add(all, "all");
+  const size_t predicted = count_predicted(rows);
+  std::string text = table.text();
+  text +=
+      fmt::format("\n{} of {} rows predicted; error of the step time, bias its median with sign\n",
+                  predicted, rows.size());
+  if (predicted == rows.size()) return text;
+  std::vector<std::pair<std::string, size_t>> reasons;
+  for (const RowPrediction& row : rows) {
+    if (row.skipped_because.empty()) continue;
+    const auto found = std::find_if(reasons.begin(), reasons.end(), [&](const auto& reason) {
+      return reason.first == row.skipped_because;
+    });
+    if (found == reasons.end()) {
+      reasons.emplace_back(row.skipped_because, 1);
+    } else {
+      ++found->second;
+    }
+  }
+  TextTable skipped({{"skipped", Align::kRight}, {"because", Align::kWrap}});
+  for (const auto& [reason, count] : reasons) skipped.add_row({std::to_string(count), reason});
+  return text + "\n" + skipped.text();
+}
+
+std::string validation_json(const std::vector<RowPrediction>& rows) {
+  nlohmann::ordered_json out;
+  out["rows"] = nlohmann::ordered_json::array();
+  for (const RowPrediction& row : rows) {
+    nlohmann::ordered_json line;
+    line["id"] = row.id;
+    line["predicted_step_time_s"] = number_or_null(row.predicted_step_time_s);
+    line["target_step_time_s"] = number_or_null(row.target_step_time_s);
+    line["error"] = number_or_null(row.error());
+    line["peak_memory_bytes"] = row.peak_memory ? nlohmann::ordered_json(row.peak_memory->count())
+                                                : nlohmann::ordered_json(nullptr);
+    line["assumed"] = row.assumed;
+    line["skipped_because"] = row.skipped_because;
+    out["rows"].push_back(std::move(line));
+  }
+  const size_t predicted = count_predicted(rows);
+  const ErrorSummary all = overall_error(rows);
+  const auto figure = [&](double value) {
+    return number_or_null(all.count > 0 ? std::optional(value) : std::nullopt);
+  };
+  out["predicted"] = predicted;
+  out["skipped"] = rows.size() - predicted;
+  out["median_abs_error"] = figure(all.median);
+  out["p90_abs_error"] = figure(all.p90);
+  out["bias"] = figure(all.bias);
+  return out.dump(1) + "\n";
+}
+
+std::string validation_csv(const std::vector<RowPrediction>& rows) {
+  std::string out =
+      "id,predicted_step_time_s,target_step_time_s,error,peak_memory_bytes,assumed,"
+      "skipped_because\n";
+  for (const RowPrediction& row : rows) {
+    out += fmt::format(
+        "{},{},{},{},{},{},{}\n", csv_cell(row.id), number_or_blank(row.predicted_step_time_s),
+        number_or_blank(row.target_step_time_s), number_or_blank(row.error()),
+        row.peak_memory ? std::to_string(row.peak_memory->count()) : "",
+        csv_cell(fmt::format("{}", fmt::join(row.assumed, "; "))), csv_cell(row.skipped_because));
+  }
+  return out;
+}
+
+}  // namespace herdsim

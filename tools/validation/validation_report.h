@@ -1,0 +1,42 @@
+// Predictions beside measurements: every row, and how far off each software stack is.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/profile/error_summary.h"
+#include "sim/base/units.h"
+#include "tools/validation/row_scenario.h"
+#include "tools/validation/run_table.h"
+
+namespace herdsim {
+
+struct RowPrediction {
+  std::string id, software;
+  std::optional<double> predicted_step_time_s, target_step_time_s;
+  std::optional<Bytes> peak_memory;
+  std::vector<std::string> assumed;
+  std::string skipped_because;  // empty where predicted
+
+  // predicted / target - 1, where both are known.
+  std::optional<double> error() const;
+};
+
+// In the order of the rows, whatever the number of threads (0: one a core).
+std::vector<RowPrediction> predict_rows(const std::vector<RunRow>& rows, const RowParts& parts,
+                                        int threads);
+
+// Of all rows with an error, as one group; count 0 where there is none.
+ErrorSummary overall_error(const std::vector<RowPrediction>& rows);
+// A group a software stack.
+std::vector<ErrorSummary> error_by_software(const std::vector<RowPrediction>& rows);
+
+std::string validation_table(const std::vector<RowPrediction>& rows);
+// {"rows", "predicted", "skipped", "median_abs_error", "p90_abs_error", "bias"}; errors are null
+// without a target.
+std::string validation_json(const std::vector<RowPrediction>& rows);
+// id,predicted_step_time_s,target_step_time_s,error,peak_memory_bytes,assumed,skipped_because
+std::string validation_csv(const std::vector<RowPrediction>& rows);
+
+}  // namespace herdsim
