@@ -25,8 +25,15 @@ namespace herdsim {
 // Complexity: some milliseconds, whatever the size of the job.
 Scenario load_scenario(const std::string& name_or_path, const std::vector<std::string>& sets = {});
 
-// The same for text that is in memory; `file` is only named in messages, and its folder is where
-// relative files are.
+// What the scenario says once bases and `sets` are in place, without defaults, comments and checks
+// between fields: what tells one scenario from another.
+// Throws: SpecError for what can never be read, such as fields that do not exist and values of the
+// wrong type, and not for values that do not go together.
+std::string read_scenario(const std::string& name_or_path,
+                          const std::vector<std::string>& sets = {});
+
+// load_scenario() for text that is in memory; `file` is only named in messages, and its folder is
+// where relative files are.
 Scenario load_scenario_text(std::string_view text, const std::string& file,
                             const std::vector<std::string>& sets = {});
 

@@ -169,6 +169,16 @@ Scenario load_scenario(const std::string& name_or_path, const std::vector<std::s
   return resolve(find_spec(CatalogKind::kScenarios, name_or_path), sets);
 }
 
+std::string read_scenario(const std::string& name_or_path, const std::vector<std::string>& sets) {
+  const SpecSource source = find_spec(CatalogKind::kScenarios, name_or_path);
+  check_is_text(source.text, source.file);
+  SpecReport report(source.file);
+  spec::Scenario message;
+  read_layers(source, sets, &message, &report);
+  report.throw_if_any();
+  return message.DebugString();
+}
+
 Scenario load_scenario_text(std::string_view text, const std::string& file,
                             const std::vector<std::string>& sets) {
   return resolve({.name = std::filesystem::path(file).stem().string(),

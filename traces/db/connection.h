@@ -34,6 +34,10 @@ class Statement {
   // Runs to the end.
   void run();
   int64_t integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+  double real(int column) const { return sqlite3_column_double(statement_.get(), column); }
+  bool is_null(int column) const {
+    return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
+  }
   std::string text(int column) const;
 
  private:

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <utility>
+
 #include "sim/base/check.h"
 #include "sim/base/error.h"
 #include "traces/db/connection.h"
@@ -23,7 +26,29 @@ constexpr char kAddRun[] =
     "peak_memory_bytes,"
     " peak_memory_stage, peak_memory_moment, memory_capacity_bytes, fits, simulated_ranks, events, "
     "wall_s, warnings)"
-    " VALUES ('step',?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+constexpr char kAddSkipped[] =
+    "INSERT INTO runs(kind, scenario, gpus, command, effective_spec, seed, version, profile, "
+    "profile_provenance, result_fingerprint, recorded_at, sweep_id, sweep_point, warnings)"
+    " VALUES ('skipped',?,0,?,?,?,?,?,?,'',?,?,?,?)";
+constexpr char kSweeps[] = "SELECT name FROM sweeps ORDER BY sweep_id";
+constexpr char kPoints[] =
+    "SELECT run_id, sweep_point, result_fingerprint, kind, warnings, gpus, step_time_s, mfu, "
+    "model_tflops_per_gpu, tokens_per_second_per_gpu, bubble_fraction, peak_memory_bytes, fits "
+    "FROM runs JOIN sweeps USING (sweep_id) WHERE sweeps.name = ? ORDER BY run_id";
+constexpr int kFirstFigure = 5;
+constexpr std::array<std::pair<const char*, const char*>, 8> kPointFigures = {
+    {{"gpus", ""},
+     {"step_time_s", "s"},
+     {"mfu", ""},
+     {"model_tflops_per_gpu", "TFLOP/s"},
+     {"tokens_per_second_per_gpu", "1/s"},
+     {"bubble_fraction", ""},
+     {"peak_memory_bytes", "bytes"},
+     {"fits", ""}}};
+constexpr char kRunMetrics[] =
+    "SELECT name, value, unit FROM metrics WHERE run_id = ? AND name LIKE 'run.%' AND value IS "
+    "NOT NULL ORDER BY name";
 constexpr char kAddMetric[] =
     "INSERT OR REPLACE INTO metrics(run_id, name, value, unit) VALUES (?, ?, ?, ?)";
 constexpr char kAddSpan[] =
@@ -38,6 +63,22 @@ std::optional<Value> unless(bool absent, Value value) {
 
 std::string one_a_line(const std::vector<std::string>& lines) {
   return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+struct SweepPlace {
+  std::optional<int64_t> sweep;
+  std::optional<std::string_view> point;
+};
+
+// Adds the sweep where it is new.
+SweepPlace place_in_sweep(DatabaseConnection& db, const RunRecord& record) {
+  if (!record.sweep_point) return {};
+  db.prepared(kAddSweep).bind(record.sweep_point->sweep).run();
+  Statement& find = db.prepared(kFindSweep).bind(record.sweep_point->sweep);
+  HERDSIM_CHECK(find.step()) << record.sweep_point->sweep;
+  const int64_t sweep = find.integer(0);
+  find.run();
+  return {sweep, record.sweep_point->point};
 }
 
 std::vector<Metric> metrics_of(const StepResult& result) {
@@ -71,26 +112,19 @@ RunDatabase::~RunDatabase() = default;
 RunDatabase::RunDatabase(RunDatabase&&) noexcept = default;
 RunDatabase& RunDatabase::operator=(RunDatabase&&) noexcept = default;
 
-int64_t RunDatabase::add_step(const StepResult& r, const RunRecord& record) {
+int64_t RunDatabase::add_step(const StepResult& r, const RunRecord& record,
+                              std::span<const Metric> metrics) {
   DatabaseConnection& db = *connection_;
   Transaction transaction(db);
-  std::optional<int64_t> sweep;
-  std::optional<std::string_view> point;
-  if (record.sweep_point) {
-    db.prepared(kAddSweep).bind(record.sweep_point->sweep).run();
-    Statement& find = db.prepared(kFindSweep).bind(record.sweep_point->sweep);
-    HERDSIM_CHECK(find.step()) << record.sweep_point->sweep;
-    sweep = find.integer(0);
-    find.run();
-    point = record.sweep_point->point;
-  }
+  const auto [sweep, point] = place_in_sweep(db, record);
   const StageMemory* peak = r.peak_stage();
   const bool no_memory = peak == nullptr;
   const bool no_peak = r.peak.per_second() <= 0;
   db.prepared(kAddRun)
-      .bind(r.scenario, r.gpus, record.command, record.effective_spec,
+      .bind(record.kind, r.scenario, r.gpus, record.command, record.effective_spec,
             static_cast<int64_t>(record.seed), record.version, record.profile,
-            record.profile_provenance, r.fingerprint(),
+            record.profile_provenance,
+            record.fingerprint.empty() ? r.fingerprint() : record.fingerprint,
             unless(record.recorded_at.empty(), record.recorded_at), sweep, point,
             r.step_time.seconds(), r.tokens_per_step, r.tokens_per_second_per_gpu(),
             r.flops_per_gpu_causal().teraflops(),
@@ -105,6 +139,23 @@ int64_t RunDatabase::add_step(const StepResult& r, const RunRecord& record) {
   const int64_t run_id = db.last_row();
   for (const Metric& m : metrics_of(r))
     db.prepared(kAddMetric).bind(run_id, m.name, m.value, m.unit).run();
+  for (const Metric& m : metrics)
+    db.prepared(kAddMetric).bind(run_id, m.name, m.value, m.unit).run();
+  transaction.commit();
+  return run_id;
+}
+
+int64_t RunDatabase::add_skipped(const std::string& scenario, const std::string& reason,
+                                 const RunRecord& record) {
+  DatabaseConnection& db = *connection_;
+  Transaction transaction(db);
+  const auto [sweep, point] = place_in_sweep(db, record);
+  db.prepared(kAddSkipped)
+      .bind(scenario, record.command, record.effective_spec, static_cast<int64_t>(record.seed),
+            record.version, record.profile, record.profile_provenance,
+            unless(record.recorded_at.empty(), record.recorded_at), sweep, point, reason)
+      .run();
+  const int64_t run_id = db.last_row();
   transaction.commit();
   return run_id;
 }
@@ -139,6 +190,41 @@ std::optional<int64_t> RunDatabase::run_of(const SweepPoint& point) {
   const int64_t run = find.integer(0);
   find.run();
   return run;
+}
+
+std::vector<std::string> RunDatabase::sweeps() {
+  Statement& find = connection_->prepared(kSweeps).bind();
+  std::vector<std::string> names;
+  while (find.step()) names.push_back(find.text(0));
+  find.run();
+  return names;
+}
+
+std::vector<StoredPoint> RunDatabase::points_of(const std::string& sweep) {
+  Statement& find = connection_->prepared(kPoints).bind(sweep);
+  Statement& metrics = connection_->prepared(kRunMetrics);
+  std::vector<StoredPoint> points;
+  while (find.step()) {
+    StoredPoint& point = points.emplace_back();
+    point.point = find.text(1);
+    point.fingerprint = find.text(2);
+    if (find.text(3) == "skipped") {
+      point.skipped_because = find.text(4);
+      continue;
+    }
+    for (size_t i = 0; i < kPointFigures.size(); ++i) {
+      const int column = kFirstFigure + static_cast<int>(i);
+      if (find.is_null(column)) continue;
+      point.figures.push_back({kPointFigures[i].first, find.real(column), kPointFigures[i].second});
+    }
+    metrics.bind(find.integer(0));
+    while (metrics.step()) {
+      point.figures.push_back({metrics.text(0), metrics.real(1), metrics.text(2)});
+    }
+    metrics.run();
+  }
+  find.run();
+  return points;
 }
 
 }  // namespace herdsim

@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "sim/metrics/step_result.h"
 #include "sim/observe/span.h"
@@ -41,12 +42,23 @@ struct RunRecord {
   std::string profile_provenance;
   std::string recorded_at;  // UTC; "" where it must not matter
   std::optional<SweepPoint> sweep_point;
+  std::string kind = "step";  // "run": weeks of training of that step, whose figures are metrics
+  std::string fingerprint;    // of the result; "" is the step's own
 };
 
 struct Metric {
   std::string name;
   double value = 0;
   std::string unit;
+};
+
+// A point as it lies in a database. Its figures are the columns of `runs` that are not NULL, under
+// their names, then the metrics "run.*".
+struct StoredPoint {
+  std::string point;
+  std::string fingerprint;
+  std::string skipped_because;  // "": it has a result
+  std::vector<Metric> figures;
 };
 
 // Throws: SpecError with the path from every function: a full disk, a damaged page, a point that is
@@ -62,14 +74,22 @@ class RunDatabase {
   RunDatabase& operator=(RunDatabase&&) noexcept;
 
   // Adds a row to `runs` and the time account and memory of every stage to `metrics`; returns its
-  // run_id. Requires: result.gpus and result.step_time above zero.
-  int64_t add_step(const StepResult& result, const RunRecord& record);
+  // run_id. `metrics` are further figures. Requires: result.gpus and result.step_time above zero.
+  int64_t add_step(const StepResult& result, const RunRecord& record,
+                   std::span<const Metric> metrics = {});
+  // Adds a row of kind "skipped" for a point that has no result, with the reason as its warning.
+  int64_t add_skipped(const std::string& scenario, const std::string& reason,
+                      const RunRecord& record);
   // Adds the spans of a step that was added before.
   void add_trace(int64_t run_id, const StepTrace& trace);
   // Adds further figures; a name that is there is replaced.
   void add_metrics(int64_t run_id, std::span<const Metric> metrics);
   // The run of a point, if a sweep has been there.
   std::optional<int64_t> run_of(const SweepPoint& point);
+  // The names of all sweeps, in the order they began.
+  std::vector<std::string> sweeps();
+  // All points of a sweep, in the order they were added. Complexity: linear.
+  std::vector<StoredPoint> points_of(const std::string& sweep);
 
  private:
   std::unique_ptr<DatabaseConnection> connection_;

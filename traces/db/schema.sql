@@ -9,7 +9,7 @@ CREATE TABLE sweeps (
 -- One row a result. Everything needed to run it again is in the row.
 CREATE TABLE runs (
   run_id INTEGER PRIMARY KEY,
-  kind TEXT NOT NULL,                   -- 'step' or 'run'
+  kind TEXT NOT NULL,                   -- 'step', 'run', or 'skipped': a point of a sweep with no result, whose reason is its warning
   scenario TEXT NOT NULL,
   gpus INTEGER NOT NULL,
   command TEXT NOT NULL,
