@@ -1,0 +1,184 @@
+#include "tools/study/plan_search.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <set>
+
+#include "sim/base/error.h"
+#include "tests/tools/study/small_scenario.h"
+#include "tools/scenario/load_scenario.h"
+#include "tools/simulation/simulate_step.h"
+#include "tools/study/step_bound.h"
+#include "workloads/memory/memory_footprint.h"
+
+namespace herdsim {
+namespace {
+
+using ::testing::HasSubstr;
+
+Scenario small_base(std::vector<std::string> more = {}) {
+  std::vector<std::string> sets = small_sets();
+  sets.insert(sets.end(), more.begin(), more.end());
+  return load_scenario(kSmallScenario, sets);
+}
+
+// Spaces small enough to simulate whole, unlike in what bounds the step.
+struct SpaceCase {
+  std::string name;
+  std::vector<std::string> sets, pins;
+};
+const std::vector<SpaceCase>& small_spaces() {
+  static const std::vector<SpaceCase> kCases = {
+      {"one host", {}, {"parallel.micro_batch=2", "training.recompute=NONE"}},
+      {"two hosts",
+       {"gpus=16", "training.global_batch=32"},
+       {"parallel.micro_batch=1", "parallel.shard=ZERO1", "training.recompute=FULL"}},
+      {"two hosts that share out parameters",
+       {"gpus=16"},
+       {"parallel.micro_batch=1", "parallel.shard=ZERO3", "training.recompute=SELECTIVE"}},
+      {"transfers that hide",
+       {"gpus=16", "software={base: \"megatron-te\"}"},
+       {"parallel.micro_batch=1", "parallel.shard=ZERO2", "training.recompute=NONE"}},
+      {"nothing hides",
+       {"gpus=16", "software.dp_overlap=false"},
+       {"parallel.micro_batch=1", "training.schedule=interleaved-1f1b", "training.recompute=NONE"}},
+  };
+  return kCases;
+}
+
+TEST(PlanSpace, every_candidate_is_a_scenario) {
+  std::vector<std::string> none;
+  const Scenario base = small_base();
+  const std::vector<PlanCandidate> space = plan_space(base, take_pins(none));
+  ASSERT_GT(space.size(), 100u);
+  std::set<std::string> seen;
+  for (size_t i = 0; i < space.size(); ++i) {
+    const PlanCandidate& c = space[i];
+    EXPECT_EQ(c.plan.ranks(), base.gpus) << c.text();
+    EXPECT_TRUE(seen.insert(c.text()).second) << c.text();
+    if (i % 29 != 0) continue;  // the loader takes milliseconds
+    const Scenario again = load_scenario(
+        kSmallScenario,
+        {"gpus=8", "model.layers=4", "training.sequence_length=1024", "recovery.spares=0",
+         "training.global_batch=16", "parallel.tp=" + std::to_string(c.plan.tp),
+         "parallel.cp=" + std::to_string(c.plan.cp), "parallel.pp=" + std::to_string(c.plan.pp),
+         "parallel.dp=" + std::to_string(c.plan.dp),
+         "parallel.virtual_stages=" + std::to_string(c.plan.virtual_stages),
+         "parallel.micro_batch=" + std::to_string(c.plan.micro_batch),
+         "training.schedule=" + std::string(c.schedule->name)});
+    EXPECT_EQ(again.plan.ranks(), base.gpus) << c.text();
+  }
+}
+
+TEST(PlanSpace, pins_hold_fields_and_leave_the_rest) {
+  std::vector<std::string> sets = {"parallel.tp=2", "training.schedule=1f1b", "model.layers=4",
+                                   "parallel.shard=ZERO1", "training.recompute=FULL"};
+  const PlanPins pins = take_pins(sets);
+  EXPECT_EQ(sets, std::vector<std::string>{"model.layers=4"});
+  const auto space = plan_space(small_base(), pins);
+  EXPECT_FALSE(space.empty());
+  for (const PlanCandidate& c : space) {
+    EXPECT_EQ(c.plan.tp, 2);
+    EXPECT_EQ(c.schedule->name, "1f1b");
+    EXPECT_EQ(c.plan.shard, Sharding::kZero1);
+    EXPECT_EQ(c.recompute, Recompute::kFull);
+  }
+  for (const std::string bad :
+       {"parallel.tp=two", "parallel.shard=ZERO9", "training.schedule=1f2b", "parallel.pp=0"}) {
+    std::vector<std::string> one = {bad};
+    EXPECT_THROW(take_pins(one), SpecError) << bad;
+  }
+}
+
+TEST(StepBounds, are_below_the_simulation_over_whole_small_spaces) {
+  for (const SpaceCase& test : small_spaces()) {
+    const Scenario base = small_base(test.sets);
+    std::vector<std::string> pins = test.pins;
+    const auto space = plan_space(base, take_pins(pins));
+    ASSERT_GT(space.size(), 10u) << test.name;
+    const StepBounds bounds(base, space);
+    double sum = 0;
+    for (const PlanCandidate& c : space) {
+      const StepResult step = simulate_step(scenario_of(base, c), {}).result;
+      EXPECT_LE(bounds.quick(c), step.step_time) << test.name << ": " << c.text();
+      EXPECT_LE(bounds.timeline(c), step.step_time) << test.name << ": " << c.text();
+      EXPECT_LE(bounds.least_memory(c), step.peak_stage()->peak) << test.name << ": " << c.text();
+      sum += bounds.timeline(c).seconds() / step.step_time.seconds();
+    }
+    // A bound of nothing would pass as well.
+    EXPECT_GT(sum / static_cast<double>(space.size()), 0.75) << test.name;
+  }
+}
+
+TEST(PlanSearch, finds_what_simulating_everything_finds) {
+  for (const SpaceCase& test : small_spaces()) {
+    const Scenario base = small_base(test.sets);
+    std::vector<std::string> pins = test.pins;
+    const PlanPins fixed = take_pins(pins);
+    std::vector<std::pair<Duration, std::string>> all;
+    for (const PlanCandidate& c : plan_space(base, fixed)) {
+      const StepResult step = simulate_step(scenario_of(base, c), {}).result;
+      if (step.fits()) all.push_back({step.step_time, c.text()});
+    }
+    std::stable_sort(all.begin(), all.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    const PlanSearch search = search_plans(base, fixed, {.keep = 3});
+    ASSERT_EQ(search.best.size(), std::min<size_t>(3, all.size())) << test.name;
+    for (size_t i = 0; i < search.best.size(); ++i) {
+      EXPECT_EQ(search.best[i].step.step_time, all[i].first) << test.name;
+      EXPECT_EQ(search.best[i].candidate.text(), all[i].second) << test.name;
+    }
+    EXPECT_EQ(search.candidates, search.over_memory + search.outbid + search.simulated)
+        << test.name;
+  }
+}
+
+TEST(PlanSearch, threads_change_neither_answer_nor_counts) {
+  const Scenario base = small_base();
+  const PlanSearch one = search_plans(base, {}, {.keep = 4, .threads = 1});
+  const PlanSearch three = search_plans(base, {}, {.keep = 4, .threads = 3});
+  EXPECT_EQ(one.simulated, three.simulated);
+  EXPECT_EQ(one.outbid, three.outbid);
+  EXPECT_LT(one.simulated, one.candidates / 4);
+  ASSERT_EQ(one.best.size(), three.best.size());
+  for (size_t i = 0; i < one.best.size(); ++i) {
+    EXPECT_EQ(one.best[i].candidate.text(), three.best[i].candidate.text());
+    EXPECT_EQ(one.best[i].step.fingerprint(), three.best[i].step.fingerprint());
+  }
+}
+
+// Megatron-LM issue 1000: 18 bytes a parameter are 1.27 TB, and the host has 640 GB.
+TEST(PlanSearch, a_70b_on_eight_gpus_of_80_gb_does_not_fit_and_says_by_how_much) {
+  const Scenario base =
+      load_scenario("llama3-70b-8192",
+                    {"gpus=8", "parallel={tp: 8 pp: 1 cp: 1 shard: ZERO1}",
+                     "training.global_batch=8", "training.schedule=1f1b", "recovery.spares=0"});
+  const PlanSearch search = search_plans(base, {}, {});
+  EXPECT_TRUE(search.best.empty());
+  EXPECT_EQ(search.simulated, 0);
+  EXPECT_EQ(search.over_memory, search.candidates);
+  ASSERT_TRUE(search.closest);
+  // 16 bytes a parameter of state at least, evenly spread.
+  EXPECT_GT(search.closest->stage.peak.count(), 16 * base.model.parameters() / 8);
+  EXPECT_GT(search.closest->stage.peak, search.capacity);
+}
+
+TEST(PlanCost, scales_with_tokens_and_price) {
+  const Scenario base = small_base({"reliability.base=llama3-54-days"});
+  const PlanSearch search = search_plans(base, {}, {.keep = 1});
+  ASSERT_EQ(search.best.size(), 1u);
+  const PlanCost cost = plan_cost(base, search.best[0], 1e12, 2, 1);
+  const PlanCost twice = plan_cost(base, search.best[0], 2e12, 6, 1);
+  EXPECT_NEAR(twice.days, 2 * cost.days, 1e-9 * twice.days);
+  EXPECT_NEAR(twice.dollars, 6 * cost.dollars, 1e-9 * twice.dollars);
+  EXPECT_GT(cost.effective_training_time, 0.5);
+  EXPECT_LE(cost.effective_training_time, 1);
+  const StepResult& step = search.best[0].step;
+  const double ideal_days =
+      1e12 / static_cast<double>(step.tokens_per_step) * step.step_time.seconds() / 86'400;
+  EXPECT_NEAR(cost.days * cost.effective_training_time / ideal_days, 1, 0.01);
+}
+
+}  // namespace
+}  // namespace herdsim

@@ -1,0 +1,48 @@
+// A schedule's order run with the least time each pass can take: when the last gradient is reduced
+// at the earliest.
+//
+// The plain timeline of workloads/schedules takes one time for all chunks; this one knows that
+// chunks differ, that transfers at a pass's edges do not hold the stage, and that gathers and
+// reductions share one stream a stage. Every rule leaves waiting out and adds none, so the result
+// is a lower bound of the simulation as long as the times are.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "workloads/schedules/schedule.h"
+
+namespace herdsim {
+
+enum class Unit : uint8_t { kEmbedding, kLayer, kRecomputedLayer, kHead };
+constexpr size_t kUnits = 4;
+
+// A pass of one unit, nanoseconds; see step_bound.h. A weight pass of the embedding does not exist.
+struct UnitTimes {
+  bool exists = false;
+  int64_t lead = 0, whole = 0, rest = 0, occupied = 0;
+  int64_t tail = 0;  // from the input to the last kernel's end
+};
+
+struct TimelineQuestion {
+  const ScheduleRow& row;
+  ScheduleShape shape;
+  std::vector<int64_t> layers =
+      {};  // by model chunk; the first has the embedding, the last the head
+  // Of the layers; they lie evenly, so that a chunk of n has at least the whole part of n times
+  // this.
+  double recompute_fraction = 0;
+  std::array<UnitTimes, kUnits> forward{}, backward{}, backward_input{}, backward_weight{};
+  // A message to the next stage, and from the last stage to the first.
+  int64_t next_stage = 0, around = 0;
+  // Of data parallelism, zero where there is none.
+  std::array<int64_t, kUnits> gather{}, reduce{};
+  bool gathers_each_pass = false, reduces_each_pass = false;
+  bool overlap = true;  // false: compute waits for gathers, and reductions for the end of compute
+};
+
+// Complexity: linear in the passes.
+int64_t run_timeline(const TimelineQuestion& question);
+
+}  // namespace herdsim

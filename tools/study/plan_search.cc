@@ -1,0 +1,244 @@
+#include "tools/study/plan_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <queue>
+#include <thread>
+#include <tuple>
+
+#include "sim/base/error.h"
+#include "tools/simulation/simulate_step.h"
+#include "tools/study/step_bound.h"
+#include "workloads/lowering.h"
+#include "workloads/memory/memory_footprint.h"
+#include "workloads/stage_layout.h"
+
+namespace herdsim {
+namespace {
+
+// Large enough to keep cores busy, small beside the number of simulations a search needs.
+constexpr size_t kRound = 16;
+// Of the campaign that gives the pace of training.
+constexpr double kCampaignDays = 30;
+constexpr int64_t kCampaignReplicas = 8;
+
+// f(i) for i in [0, count), over threads. Rethrows the first failure.
+template <class Function>
+void for_each_index(size_t count, int threads, const Function& f) {
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    try {
+      for (size_t i = next++; i < count; i = next++) f(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+    }
+  };
+  std::vector<std::thread> workers;
+  for (size_t t = 1; t < std::min(count, static_cast<size_t>(std::max(1, threads))); ++t) {
+    workers.emplace_back(work);
+  }
+  work();
+  for (std::thread& worker : workers) worker.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+StageMemory largest_stage(const Scenario& base, const PlanCandidate& c) {
+  Training training = base.training;
+  training.recompute = c.recompute;
+  training.schedule = c.schedule->name;
+  const ScheduleShape shape = schedule_shape(c.plan, training);
+  const auto layouts = layout_stages(base.model, c.plan, *c.schedule);
+  const MemoryQuestion question{base.model,  c.plan, training, base.software,
+                                *c.schedule, shape,  layouts};
+  StageMemory largest;
+  for (int64_t stage = 0; stage < c.plan.pp; ++stage) {
+    StageMemory memory = stage_memory(question, stage);
+    if (stage == 0 || memory.peak > largest.peak) largest = std::move(memory);
+  }
+  return largest;
+}
+
+struct Waiting {
+  Duration bound;
+  size_t candidate = 0;
+  bool is_tight = false;
+
+  // The least bound first; equals in the order of the space.
+  bool operator<(const Waiting& other) const {
+    return std::tie(other.bound, other.candidate) < std::tie(bound, candidate);
+  }
+};
+
+class Search {
+ public:
+  Search(const Scenario& base, const PlanPins& pins, const PlanOptions& options)
+      : base_(base), options_(options), space_(plan_space(base, pins)), bounds_(base, space_) {
+    result_.gpus = base.gpus;
+    result_.capacity = base.profile.hbm;
+    result_.candidates = static_cast<int64_t>(space_.size());
+  }
+
+  PlanSearch run() {
+    admit();
+    while (!queue_.empty() && queue_.top().bound <= to_beat()) {
+      take_round();
+      settle_round();
+      report();
+    }
+    result_.outbid = static_cast<int64_t>(queue_.size());
+    if (result_.best.empty() && !space_.empty()) find_closest();
+    return std::move(result_);
+  }
+
+ private:
+  struct Settled {
+    Duration tight;
+    bool fits = false;
+    std::optional<StepResult> step;
+  };
+
+  Duration to_beat() const {
+    const bool full = static_cast<int64_t>(result_.best.size()) >= options_.keep;
+    return full ? result_.best.back().step.step_time : Duration::infinite();
+  }
+
+  // Whose least memory fits.
+  void admit() {
+    std::vector<Duration> bound(space_.size());
+    std::vector<char> fits(space_.size());
+    for_each_index(space_.size(), options_.threads, [&](size_t i) {
+      fits[i] = bounds_.least_memory(space_[i]) <= base_.profile.hbm;
+      if (fits[i] != 0) bound[i] = bounds_.quick(space_[i]);
+    });
+    std::vector<Waiting> waiting;
+    for (size_t i = 0; i < space_.size(); ++i) {
+      if (fits[i] != 0) {
+        waiting.push_back({bound[i], i, false});
+      } else {
+        ++result_.over_memory;
+      }
+    }
+    queue_ = std::priority_queue<Waiting>(std::less<Waiting>(), std::move(waiting));
+  }
+
+  void take_round() {
+    round_.clear();
+    while (round_.size() < kRound && !queue_.empty() && queue_.top().bound <= to_beat()) {
+      round_.push_back(queue_.top());
+      queue_.pop();
+    }
+    settled_.assign(round_.size(), {});
+    for_each_index(round_.size(), options_.threads,
+                   [&](size_t i) { settle(round_[i], settled_[i]); });
+  }
+
+  void settle(const Waiting& waiting, Settled& out) const {
+    const PlanCandidate& c = space_[waiting.candidate];
+    if (!waiting.is_tight) {
+      out.tight = std::max(waiting.bound, bounds_.timeline(c));
+      return;
+    }
+    out.fits = largest_stage(base_, c).peak <= base_.profile.hbm;
+    if (out.fits) out.step = simulate_step(scenario_of(base_, c), {}).result;
+  }
+
+  void settle_round() {
+    for (size_t i = 0; i < round_.size(); ++i) {
+      Settled& settled = settled_[i];
+      if (!round_[i].is_tight) {
+        queue_.push({settled.tight, round_[i].candidate, true});
+      } else if (!settled.fits) {
+        ++result_.over_memory;
+      } else {
+        ++result_.simulated;
+        rank(round_[i].candidate, std::move(*settled.step));
+      }
+    }
+  }
+
+  void rank(size_t candidate, StepResult step) {
+    const auto place = std::make_pair(step.step_time, candidate);
+    size_t at = 0;
+    while (at < ranked_.size() && ranked_[at] < place) ++at;
+    if (at >= static_cast<size_t>(options_.keep)) return;
+    ranked_.insert(ranked_.begin() + static_cast<ptrdiff_t>(at), place);
+    result_.best.insert(result_.best.begin() + static_cast<ptrdiff_t>(at),
+                        {space_[candidate], std::move(step)});
+    if (ranked_.size() > static_cast<size_t>(options_.keep)) {
+      ranked_.pop_back();
+      result_.best.pop_back();
+    }
+  }
+
+  void report() const {
+    if (!options_.progress) return;
+    options_.progress(result_.candidates - static_cast<int64_t>(queue_.size()), result_.candidates);
+  }
+
+  // In the order of the least each can take, until no bound is below the least peak found.
+  void find_closest() {
+    std::vector<std::pair<Bytes, size_t>> order;
+    for (size_t i = 0; i < space_.size(); ++i)
+      order.push_back({bounds_.least_memory(space_[i]), i});
+    std::sort(order.begin(), order.end());
+    for (const auto& [least, i] : order) {
+      if (result_.closest && least >= result_.closest->stage.peak) break;
+      StageMemory stage = largest_stage(base_, space_[i]);
+      if (!result_.closest || stage.peak < result_.closest->stage.peak) {
+        result_.closest = ClosestPlan{space_[i], std::move(stage)};
+      }
+    }
+  }
+
+  const Scenario& base_;
+  const PlanOptions& options_;
+  const std::vector<PlanCandidate> space_;
+  const StepBounds bounds_;
+  std::priority_queue<Waiting> queue_;
+  std::vector<Waiting> round_;
+  std::vector<Settled> settled_;
+  std::vector<std::pair<Duration, size_t>> ranked_;  // as result_.best
+  PlanSearch result_;
+};
+
+}  // namespace
+
+PlanSearch search_plans(const Scenario& base, const PlanPins& pins, const PlanOptions& options) {
+  return Search(base, pins, options).run();
+}
+
+PlanCost plan_cost(const Scenario& base, const RankedPlan& plan, double tokens,
+                   double dollars_per_gpu_hour, int threads) {
+  const Scenario scenario = scenario_of(base, plan.candidate);
+  const RunHorizon horizon{.days = kCampaignDays, .tokens = 0, .replicas = kCampaignReplicas};
+  const RunResult run = run_scenario(scenario, plan.step, horizon, {.threads = threads});
+  PlanCost cost;
+  cost.effective_training_time = run.effective_training_time();
+  cost.p05 = run.effective_training_time_quantile(0.05);
+  cost.p95 = run.effective_training_time_quantile(0.95);
+  cost.days = run.days_to_tokens(tokens);
+  cost.gpu_hours = cost.days * 24 * static_cast<double>(base.gpus);
+  cost.dollars = cost.gpu_hours * dollars_per_gpu_hour;
+  cost.megawatt_hours =
+      run.gpu_energy_megawatt_hours() * cost.days * 86'400 / run.mean_horizon_seconds();
+  return cost;
+}
+
+std::string largest_loss(const StepResult& step) {
+  const auto account = step.time_account_seconds();
+  size_t largest = static_cast<size_t>(TimeTerm::kMemoryBound);
+  for (size_t term = largest + 1; term < kTimeTerms; ++term) {
+    if (account[term] > account[largest]) largest = term;
+  }
+  return fmt::format("{} {:.1f} %", kTimeTermNames[largest],
+                     100 * account[largest] / step.step_time.seconds());
+}
+
+}  // namespace herdsim

@@ -1,0 +1,370 @@
+#include "tools/study/step_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "sim/base/check.h"
+#include "sim/collectives/group_path.h"
+#include "sim/collectives/nccl_tuning.h"
+#include "sim/costing/cost_pass.h"
+#include "tools/simulation/network_tuning.h"
+#include "tools/study/pass_timeline.h"
+#include "topologies/cluster.h"
+#include "workloads/layer_work.h"
+#include "workloads/lowering.h"
+#include "workloads/memory/layer_activations.h"
+#include "workloads/stage_layout.h"
+
+namespace herdsim {
+namespace {
+
+using Ticks = int64_t;  // nanoseconds
+
+// Longest paths through one template.
+UnitTimes longest_paths(const WorkTemplate& steps, const std::vector<Ticks>& cost,
+                        const TypedVector<WorkId, Work>& works) {
+  UnitTimes unit;
+  if (steps.empty()) return unit;
+  constexpr Ticks kUnreached = std::numeric_limits<Ticks>::min() / 4;
+  std::array<Ticks, kStreams> free{}, free_after_first;
+  free_after_first.fill(kUnreached);
+  std::vector<Ticks> end(steps.size()), from_first(steps.size(), kUnreached);
+  Ticks last_kernel = kUnreached;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Work& work = works[steps[i].work];
+    const auto stream = static_cast<size_t>(work.stream);
+    Ticks start = free[stream];
+    Ticks from = free_after_first[stream];
+    for (const int before : steps[i].after) {
+      if (before == kBefore) continue;
+      start = std::max(start, end[static_cast<size_t>(before)]);
+      from = std::max(from, from_first[static_cast<size_t>(before)]);
+    }
+    const bool kernel = work.kind == WorkKind::kCompute;
+    if (kernel && !unit.exists) {
+      unit.exists = true;
+      unit.lead = start;
+      from = 0;
+    }
+    const Ticks took = cost[steps[i].work.index()];
+    end[i] = free[stream] = start + took;
+    if (from > kUnreached) from_first[i] = free_after_first[stream] = from + took;
+    if (!kernel) continue;
+    unit.occupied = from_first[i];
+    last_kernel = end[i];
+  }
+  HERDSIM_CHECK(unit.exists) << "a template without a kernel";
+  unit.whole = end.back();
+  // Zero where the first kernel does not lead to the last step.
+  unit.rest = std::max<Ticks>(0, from_first.back());
+  unit.tail = last_kernel;
+  return unit;
+}
+
+// Of the embedding, a layer and the head.
+struct PassCosts {
+  std::array<UnitTimes, kUnits> forward, backward, backward_input, backward_weight;
+};
+
+struct DataParallelCosts {
+  std::array<Ticks, kUnits> gather{}, reduce_scatter{}, all_reduce{};
+};
+
+}  // namespace
+
+class StepBounds::Tables {
+ public:
+  Tables(const Scenario& base, const std::vector<PlanCandidate>& candidates)
+      : base_(base),
+        fabric_(find_topology(base.cluster.topology)->build(base.cluster)),
+        placement_(place_ranks(base.cluster, base.gpus, base.seed)),
+        tuning_(network_tuning(base, fabric_, placement_)) {
+    for (const PlanCandidate& c : candidates) {
+      const ParallelPlan& p = c.plan;
+      if (!passes_.contains(pass_key(c))) passes_.emplace(pass_key(c), pass_costs(c));
+      const std::tuple group(p.tp, p.cp, p.pp);
+      if (!data_.contains(group)) data_.emplace(group, data_costs(c));
+    }
+  }
+
+  Ticks quick(const PlanCandidate& c) const {
+    const PassCosts& pass = passes_.at(pass_key(c));
+    const auto layer = static_cast<size_t>(Unit::kLayer);
+    const Ticks layers = most_layers(c);
+    const Ticks passes = micro_batches(c);
+    // Of one layer and micro-batch, on the stage that has most of them. Where two chunks share a
+    // stage, each meets half of the micro-batches, and only the mean is certain.
+    const Ticks layer_passes = c.schedule->layout == ChunkLayout::kBidirectional
+                                   ? passes * base_.model.layers / c.plan.pp
+                                   : passes * layers;
+    // Where only some layers recompute, none is counted here.
+    const auto recomputing = static_cast<size_t>(c.recompute != Recompute::kNone &&
+                                                         base_.training.recompute_fraction >= 1
+                                                     ? Unit::kRecomputedLayer
+                                                     : Unit::kLayer);
+    const bool split = c.schedule->splits_backward;
+    const Ticks backward = split ? pass.backward_input[recomputing].occupied +
+                                       pass.backward_weight[recomputing].occupied
+                                 : pass.backward[recomputing].occupied;
+    const Ticks compute = layer_passes * (pass.forward[layer].occupied + backward);
+    Ticks carried = 0;
+    if (c.plan.dp * c.plan.cp > 1) {
+      const DataParallelCosts& data = data_.at({c.plan.tp, c.plan.cp, c.plan.pp});
+      const Sharding shard = c.plan.shard;
+      const Ticks gathers = shard == Sharding::kNone    ? 0
+                            : shard == Sharding::kZero3 ? 2 * layer_passes
+                                                        : layers;
+      const Ticks reductions =
+          shard == Sharding::kZero2 || shard == Sharding::kZero3 ? layer_passes : layers;
+      const Ticks reduce =
+          shard == Sharding::kNone ? data.all_reduce[layer] : data.reduce_scatter[layer];
+      carried = gathers * data.gather[layer] + reductions * reduce;
+    }
+    return std::max(compute, carried) + optimizer(c, layers * layer_parameters(c)) + host();
+  }
+
+  Ticks timeline(const PlanCandidate& c) const {
+    const PassCosts& pass = passes_.at(pass_key(c));
+    const DataParallelCosts& data = data_.at({c.plan.tp, c.plan.cp, c.plan.pp});
+    const ScheduleShape shape = schedule_shape(c.plan, base_.training);
+    TimelineQuestion q{.row = *c.schedule, .shape = shape};
+    q.layers = chunk_layers(c, shape);
+    if (c.recompute != Recompute::kNone) q.recompute_fraction = base_.training.recompute_fraction;
+    q.forward = pass.forward;
+    q.backward = pass.backward;
+    q.backward_input = pass.backward_input;
+    q.backward_weight = pass.backward_weight;
+    q.next_stage = message(c, 1);
+    q.around = message(c, c.plan.pp - 1);
+    const Sharding shard = c.plan.shard;
+    if (c.plan.dp * c.plan.cp > 1) {
+      q.reduce = shard == Sharding::kNone ? data.all_reduce : data.reduce_scatter;
+      if (shard != Sharding::kNone) q.gather = data.gather;
+      q.gathers_each_pass = shard == Sharding::kZero3;
+      q.reduces_each_pass = shard == Sharding::kZero2 || shard == Sharding::kZero3;
+      q.overlap = base_.software.dp_overlap;
+    }
+    const Ticks reduced = run_timeline(q);
+    Ticks update = 0;
+    for (int64_t stage = 0; stage < c.plan.pp; ++stage) {
+      update = std::max(update, optimizer(c, stage_parameters(c, q, stage)));
+    }
+    return reduced + norm_ + update + host();
+  }
+
+  Bytes least_memory(const PlanCandidate& c) const {
+    const auto parameters = static_cast<double>(most_layers(c) * layer_parameters(c));
+    const auto shards = static_cast<double>(c.plan.dp * c.plan.cp);
+    const Sharding shard = c.plan.shard;
+    const bool gradients_too = shard == Sharding::kZero2 || shard == Sharding::kZero3;
+    const auto gradient =
+        static_cast<double>(bytes_per_element(base_.software.gradient_accumulation_type));
+    double bytes = shard == Sharding::kZero3 ? 0 : 2 * parameters;
+    bytes += gradient * parameters / (gradients_too ? shards : 1);
+    bytes += kOptimizerBytes * parameters / (shard == Sharding::kNone ? 1 : shards);
+    Training training = base_.training;
+    training.recompute = c.recompute;
+    const double kept =
+        layer_activations(base_.model, c.plan, training, base_.software).kept *
+        static_cast<double>(c.plan.micro_batch * training.sequence_length / c.plan.cp);
+    return Bytes(static_cast<int64_t>(bytes + kept * static_cast<double>(most_layers(c))));
+  }
+
+ private:
+  static constexpr double kOptimizerBytes = 12;  // fp32 master weight and two moments
+  using PassKey = std::tuple<int64_t, int64_t, int64_t, Recompute>;
+
+  static PassKey pass_key(const PlanCandidate& c) {
+    return {c.plan.tp, c.plan.cp, c.plan.micro_batch, c.recompute};
+  }
+  int64_t micro_batches(const PlanCandidate& c) const {
+    return base_.training.global_batch / (c.plan.dp * c.plan.micro_batch);
+  }
+  // Some stage has no fewer.
+  int64_t most_layers(const PlanCandidate& c) const {
+    return (base_.model.layers + c.plan.pp - 1) / c.plan.pp;
+  }
+  int64_t layer_parameters(const PlanCandidate& c) const { return workload(c).layer_parameters(); }
+  WorkloadSpec workload(const PlanCandidate& c) const {
+    return {base_.model, c.plan, base_.training, base_.software};
+  }
+  Ticks host() const {
+    return seconds_rounded_up(base_.software.host_milliseconds_per_step * 1e-3).nanoseconds();
+  }
+
+  // The least any group of the communicator takes, alone.
+  Ticks least_time(CollectiveKind kind, Bytes bytes, const std::vector<GroupShape>& shapes) const {
+    Ticks least = std::numeric_limits<Ticks>::max();
+    for (const GroupShape& shape : shapes) {
+      const CollectivePlan plan = plan_collective(kind, bytes, shape, tuning_);
+      double rate = static_cast<double>(plan.rate_cap.bytes_per_second());
+      if (plan.nic_crossings > 0) {
+        rate = std::min(rate, static_cast<double>(base_.cluster.nic.bytes_per_second()) *
+                                  base_.cluster.nic_efficiency /
+                                  static_cast<double>(plan.nic_crossings));
+      }
+      if (plan.nvlink_crossings > 0) {
+        rate = std::min(rate, static_cast<double>(base_.cluster.nvlink.bytes_per_second()) /
+                                  static_cast<double>(plan.nvlink_crossings));
+      }
+      const double moving = rate > 0 ? static_cast<double>(plan.volume.count()) / rate * 1e9 : 0;
+      least = std::min(least, plan.latency.nanoseconds() + static_cast<Ticks>(moving));
+    }
+    return shapes.empty() ? 0 : least;
+  }
+
+  std::vector<GroupShape> shapes_of(const RankGrid& grid, Communicator communicator) const {
+    std::vector<GroupShape> shapes;
+    const size_t size = grid.group_size(communicator);
+    std::vector<GpuId> members(size);
+    for (size_t g = 0; size > 1 && g < grid.group_count(communicator); ++g) {
+      for (size_t i = 0; i < size; ++i) {
+        members[i] = placement_[grid.member(CommGroupId(g), communicator, i)];
+      }
+      const GroupShape shape = group_shape(fabric_, members);
+      if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+    }
+    return shapes;
+  }
+
+  static RankGrid grid_of(const ParallelPlan& p) { return RankGrid(p.tp, p.cp, p.pp, p.dp); }
+
+  PassCosts pass_costs(const PlanCandidate& c) {
+    Training training = base_.training;
+    training.recompute = c.recompute;
+    const WorkloadSpec spec{base_.model, c.plan, training, base_.software};
+    OpGraph graph;
+    graph.grid = grid_of(c.plan);
+    const std::array<PassTemplates, kUnits> templates = {
+        embedding_templates(spec, graph.works), layer_templates(spec, graph.works, false),
+        layer_templates(spec, graph.works, c.recompute != Recompute::kNone),
+        head_templates(spec, graph.works)};
+    const CostedGraph costs = cost_graph(graph, base_.profile, base_.software);
+    const auto tensor = shapes_of(graph.grid, Communicator::kTensor);
+    const auto context = shapes_of(graph.grid, Communicator::kContext);
+    std::vector<Ticks> cost;
+    for (size_t w = 0; w < graph.works.size(); ++w) {
+      const Work& work = graph.works[WorkId(w)];
+      cost.push_back(
+          work.kind == WorkKind::kCompute
+              ? costs.works[WorkId(w)].total.nanoseconds()
+              : least_time(work.collective, work.bytes,
+                           work.communicator == Communicator::kTensor ? tensor : context));
+    }
+    PassCosts pass;
+    for (size_t u = 0; u < kUnits; ++u) {
+      pass.forward[u] = longest_paths(templates[u].forward, cost, graph.works);
+      pass.backward[u] = longest_paths(templates[u].backward, cost, graph.works);
+      pass.backward_input[u] = longest_paths(templates[u].backward_input, cost, graph.works);
+      pass.backward_weight[u] = longest_paths(templates[u].backward_weight, cost, graph.works);
+    }
+    return pass;
+  }
+
+  DataParallelCosts data_costs(const PlanCandidate& c) {
+    const WorkloadSpec spec = workload(c);
+    const RankGrid grid = grid_of(c.plan);
+    const auto shapes = shapes_of(grid, Communicator::kGradient);
+    const std::array<int64_t, kUnits> parameters = {
+        spec.embedding_parameters(), spec.layer_parameters(), spec.layer_parameters(),
+        spec.embedding_parameters() + base_.model.hidden};
+    DataParallelCosts costs;
+    for (size_t u = 0; u < kUnits; ++u) {
+      const Bytes gathered(parameters[u] * bytes_per_element(base_.software.parameter_gather_type));
+      const Bytes reduced(parameters[u] * bytes_per_element(base_.software.gradient_reduce_type));
+      costs.gather[u] = least_time(CollectiveKind::kAllGather, gathered, shapes);
+      costs.reduce_scatter[u] = least_time(CollectiveKind::kReduceScatter, reduced, shapes);
+      costs.all_reduce[u] = least_time(CollectiveKind::kAllReduce, reduced, shapes);
+    }
+    if (norm_ == 0) {
+      norm_ =
+          least_time(CollectiveKind::kAllReduce, Bytes(4), shapes_of(grid, Communicator::kWorld));
+    }
+    if (c.plan.pp > 1) {
+      add_message_shapes(c.plan.tp * c.plan.cp);
+      add_message_shapes(c.plan.tp * c.plan.cp * (c.plan.pp - 1));
+    }
+    return costs;
+  }
+
+  // Of every pair of ranks so far apart: no fewer than send to each other.
+  void add_message_shapes(int64_t stride) {
+    std::vector<GroupShape>& shapes = message_shapes_[stride];
+    if (!shapes.empty()) return;
+    for (int64_t r = 0; r + stride < base_.gpus; ++r) {
+      const std::array<GpuId, 2> pair = {placement_[RankId(static_cast<size_t>(r))],
+                                         placement_[RankId(static_cast<size_t>(r + stride))]};
+      const GroupShape shape = group_shape(fabric_, pair);
+      if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+    }
+  }
+
+  Ticks message(const PlanCandidate& c, int64_t stages) const {
+    if (c.plan.pp == 1) return 0;
+    return least_time(CollectiveKind::kSendRecv, workload(c).stage_message(),
+                      message_shapes_.at(c.plan.tp * c.plan.cp * stages));
+  }
+
+  Ticks optimizer(const PlanCandidate& c, int64_t parameters) const {
+    const int64_t shards = c.plan.shard == Sharding::kNone ? 1 : c.plan.dp * c.plan.cp;
+    OpGraph graph;
+    graph.grid = grid_of(c.plan);
+    Work work;
+    work.name = "optimizer";
+    const double moved = static_cast<double>(parameters) / static_cast<double>(shards) *
+                         base_.software.optimizer_bytes;
+    work.kernels.push_back(
+        {"optimizer", TimeTerm::kOptimizer,
+         MemoryTraffic{Bytes(static_cast<int64_t>(moved)), StreamClass::kOptimizer}});
+    graph.works.push_back(std::move(work));
+    return cost_graph(graph, base_.profile, base_.software).works[WorkId(0)].total.nanoseconds();
+  }
+
+  std::vector<int64_t> chunk_layers(const PlanCandidate& c, const ScheduleShape& shape) const {
+    const auto layouts = layout_stages(base_.model, c.plan, *c.schedule);
+    std::vector<int64_t> layers;
+    for (int64_t chunk = 0; chunk < model_chunks(*c.schedule, shape); ++chunk) {
+      const ChunkPlace place = place_of_chunk(*c.schedule, shape, 0, chunk);
+      layers.push_back(
+          layouts[static_cast<size_t>(place.stage)].layers[static_cast<size_t>(place.chunk)]);
+    }
+    return layers;
+  }
+
+  int64_t stage_parameters(const PlanCandidate& c, const TimelineQuestion& q, int64_t stage) const {
+    const WorkloadSpec spec = workload(c);
+    int64_t parameters = 0;
+    for (int64_t local = 0; local < chunks_per_stage(q.row, q.shape); ++local) {
+      const int64_t chunk = model_chunk_at(q.row, q.shape, {stage, local});
+      parameters += q.layers[static_cast<size_t>(chunk)] * spec.layer_parameters();
+      if (chunk == 0) parameters += spec.embedding_parameters();
+      if (chunk + 1 == static_cast<int64_t>(q.layers.size())) {
+        parameters += spec.embedding_parameters() + base_.model.hidden;
+      }
+    }
+    return parameters;
+  }
+
+  const Scenario& base_;
+  const Fabric fabric_;
+  const TypedVector<RankId, GpuId> placement_;
+  const NcclTuning tuning_;
+  std::map<PassKey, PassCosts> passes_;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, DataParallelCosts> data_;
+  std::map<int64_t, std::vector<GroupShape>> message_shapes_;  // by distance in ranks
+  Ticks norm_ = 0;
+};
+
+StepBounds::StepBounds(const Scenario& base, const std::vector<PlanCandidate>& candidates)
+    : tables_(std::make_unique<Tables>(base, candidates)) {}
+StepBounds::~StepBounds() = default;
+
+Duration StepBounds::quick(const PlanCandidate& c) const { return nanoseconds(tables_->quick(c)); }
+Duration StepBounds::timeline(const PlanCandidate& c) const {
+  return nanoseconds(tables_->timeline(c));
+}
+Bytes StepBounds::least_memory(const PlanCandidate& c) const { return tables_->least_memory(c); }
+
+}  // namespace herdsim

@@ -1,0 +1,53 @@
+// How fast a plan could be at most, without simulating it.
+//
+// Two lower bounds of the simulated step, both proved against it by tests:
+//
+//   quick      the busiest stage's compute, or all that its data-parallel stream has to carry,
+//              whichever is longer, then the optimizer. No pipeline. A microsecond.
+//   timeline   the schedule's own order, run with the least time each pass can take: longest path
+//              through kernels and transfers of each layer, every transfer alone on its links,
+//              every rank at nominal speed. Leaves out only contention, and kernels slowed by
+//              transfers that hold SMs. Linear in the passes.
+//
+// And the least memory a plan can take: state, and one micro-batch's activations.
+//
+// A pass is four lengths, because a transfer at its edge need not hold up the stage: `whole` from
+// its input to its output, `lead` from its input to its first kernel, `rest` from its first kernel
+// to its output, `occupied` from its first kernel to its last kernel's end.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "sim/base/time.h"
+#include "sim/base/units.h"
+#include "tools/study/plan_space.h"
+
+namespace herdsim {
+
+class StepBounds {
+ public:
+  // Costs what the candidates are made of. Must outlive this object: base.
+  // Complexity: the distinct (tp, cp, micro-batch, recompute) and (tp, cp, pp) of the candidates.
+  StepBounds(const Scenario& base, const std::vector<PlanCandidate>& candidates);
+  ~StepBounds();
+  StepBounds(const StepBounds&) = delete;
+  StepBounds& operator=(const StepBounds&) = delete;
+
+  // Of candidates given to the constructor. All may be called from several threads at once.
+  // Ensures: quick <= simulated step time, timeline <= simulated step time.
+  Duration quick(const PlanCandidate& candidate) const;
+  Duration timeline(const PlanCandidate& candidate) const;
+  // Ensures: at most the peak of the stage that takes most.
+  Bytes least_memory(const PlanCandidate& candidate) const;
+
+ private:
+  class Tables;
+  std::unique_ptr<Tables> tables_;
+};
+
+}  // namespace herdsim
