@@ -23,7 +23,9 @@ enum OptionFlag : uint32_t {
   kHorizon = 1 << 7,  // --days, --tokens, --replicas
   kOutput = 1 << 8,
   kSuite = 1 << 9,
+  kSweepAxes = 1 << 10,
   kTable = 1 << 11,
+  kPlan = 1 << 12,  // what is planned, for how long and for how much
 };
 
 constexpr int kExitDone = 0;

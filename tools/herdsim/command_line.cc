@@ -7,6 +7,7 @@
 #include "sim/base/error.h"
 #include "tools/herdsim/command.h"
 #include "tools/herdsim/version.h"
+#include "tools/study/sweep_axes.h"
 
 namespace herdsim {
 namespace {
@@ -18,6 +19,32 @@ const std::map<std::string, OutputFormat> kFormats = {
 std::string first_word(std::string_view operands) {
   const size_t first = operands.find_first_not_of('[');
   return std::string(operands.substr(first, operands.find_first_of(" ].", first) - first));
+}
+
+void declare_plan_options(CLI::App& app, Options& options) {
+  app.add_option("--model", options.model, "What is trained: a catalogue name or file")
+      ->required()
+      ->type_name("M");
+  app.add_option("--cluster", options.cluster, "On which machine")->required()->type_name("C");
+  app.add_option("--gpus", options.gpu_counts, "How many GPUs; several are planned one by one")
+      ->required()
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t{1}, int64_t{4194304}).description(""))
+      ->type_name("N[,N...]");
+  app.add_option("--profile", options.profile, "Which GPU; default: h100-sxm5-80gb")->type_name("P");
+  app.add_option("--software", options.software, "Which framework; default: megatron-te")
+      ->type_name("S");
+  app.add_option("--keep", options.keep, "How many plans to rank; default: 5")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000}).description(""))
+      ->type_name("K");
+  app.add_option("--tokens", options.tokens, "Tokens to train on: days, GPU-hours, energy")
+      ->type_name("T");
+  app.add_option("--deadline-days", options.deadline_days, "Exit with 1 if no count meets it")
+      ->type_name("D");
+  app.add_option("--budget-usd", options.budget_usd, "Exit with 1 if no count meets it")
+      ->type_name("B");
+  app.add_option("--price-usd-per-gpu-hour", options.price_usd_per_gpu_hour, "For dollars")
+      ->type_name("P");
 }
 
 void declare_options(CLI::App& app, const Command& command, Options& options) {
@@ -71,6 +98,12 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
     app.add_option("--days", options.days, "Days to simulate")->type_name("D");
     app.add_option("--tokens", options.tokens, "Tokens to train on, instead of days")->type_name("T");
     app.add_option("--replicas", options.replicas, "Independent repetitions")->type_name("R");
+  }
+  if (takes(kPlan)) declare_plan_options(app, options);
+  if (takes(kSweepAxes)) {
+    app.add_option("--axis", options.axes, fmt::format("What varies: {}; may be repeated", kAxisForm))
+        ->type_name("PATH=V1,V2,...")
+        ->allow_extra_args(false);
   }
   if (takes(kTable)) {
     app.add_option("--table", options.table, "Predict the runs of this table")->type_name("RUNS.csv");

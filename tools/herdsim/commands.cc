@@ -3,6 +3,7 @@
 #include "tools/herdsim/machine_commands.h"
 #include "tools/herdsim/run_commands.h"
 #include "tools/herdsim/step_commands.h"
+#include "tools/herdsim/study_commands.h"
 #include "tools/herdsim/validate_command.h"
 
 namespace herdsim {
@@ -37,6 +38,20 @@ const std::vector<Command>& commands() {
        .most_operands = 26,
        .options = kSeed | kFold,
        .run = &run_compare_command},
+      {.name = "sweep",
+       .help = "A grid of steps, or of runs with --days or --tokens; goes on where it was",
+       .operands = "SCENARIO",
+       .least_operands = 1,
+       .most_operands = 1,
+       .options = kSeed | kDb | kThreads | kHorizon | kSweepAxes,
+       .run = &run_sweep_command},
+      {.name = "plan",
+       .help = "The fastest ways to spread a model over GPUs; days and dollars",
+       .operands = "",
+       .least_operands = 0,
+       .most_operands = 0,
+       .options = kSeed | kThreads | kPlan,
+       .run = &run_plan_command},
       {.name = "validate",
        .help = "Predictions beside published steps, or beside a table of your own runs",
        .operands = "",

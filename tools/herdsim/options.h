@@ -27,6 +27,12 @@ struct Options {
   double days = 0;
   double tokens = 0;
   int replicas = 1;
+  // plan
+  std::string model, cluster, profile, software;
+  std::vector<int64_t> gpu_counts;
+  int64_t keep = 5;
+  double deadline_days = 0, budget_usd = 0, price_usd_per_gpu_hour = 0;  // 0: none
+  std::vector<std::string> axes;  // --axis, see tools/study/sweep_axes.h
   std::string table;  // --table, see tools/validation/run_table.h
   std::string output;
   std::string suite;
