@@ -5,14 +5,18 @@
 #include <fmt/ostream.h>
 
 #include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "calibrate/profile/profile_file.h"
 #include "sim/base/error.h"
 #include "sim/base/table.h"
+#include "sim/checkpoint/checkpoint_policy.h"
 #include "sim/collectives/collective.h"
-#include "sim/collectives/nccl_tuning.h"
+#include "sim/job/recovery_policy.h"
+#include "sim/reliability/corruption_detector.h"
+#include "sim/reliability/failure_class.h"
+#include "sim/reliability/reliability_base.h"
+#include "sim/reliability/slow_component.h"
 #include "tools/scenario/catalog.h"
 #include "tools/scenario/load_scenario.h"
 #include "topologies/cluster.h"
@@ -48,18 +52,41 @@ std::vector<Entry> profile_entries() {
   return entries;
 }
 
-std::vector<Entry> topology_entries() {
+std::vector<Entry> schedule_entries() {
   std::vector<Entry> entries;
-  for (const Topology& row : topologies()) {
+  for (const ScheduleRow& row : schedules()) {
+    entries.push_back({std::string(row.name), fmt::format("{} ({})", row.help, row.source)});
+  }
+  return entries;
+}
+
+// Of a table whose rows have a name and a help.
+template <auto kTable>
+std::vector<Entry> named_rows() {
+  std::vector<Entry> entries;
+  for (const auto& row : kTable()) {
     entries.push_back({std::string(row.name), std::string(row.help)});
   }
   return entries;
 }
 
-std::vector<Entry> schedule_entries() {
+std::vector<Entry> failure_entries() {
   std::vector<Entry> entries;
-  for (const ScheduleRow& row : schedules()) {
-    entries.push_back({std::string(row.name), fmt::format("{} ({})", row.help, row.source)});
+  for (const FailureClass& row : failure_classes()) {
+    entries.push_back({std::string(row.name),
+                       fmt::format("{} Rate {}: {}", row.help, evidence_name(row.rate_evidence),
+                                   row.source)});
+  }
+  return entries;
+}
+
+std::vector<Entry> policy_entries() {
+  std::vector<Entry> entries;
+  for (const CheckpointPolicy& row : checkpoint_policies()) {
+    entries.push_back({fmt::format("checkpoint {}", row.name), std::string(row.help)});
+  }
+  for (const RecoveryPolicy& row : recovery_policies()) {
+    entries.push_back({fmt::format("recovery {}", row.name), std::string(row.help)});
   }
   return entries;
 }
@@ -80,9 +107,14 @@ const std::vector<Kind>& kinds() {
       {"clusters", &catalog_files<CatalogKind::kClusters>},
       {"software", &catalog_files<CatalogKind::kSoftware>},
       {"profiles", &profile_entries},
-      {"topologies", &topology_entries},
+      {"topologies", &named_rows<&topologies>},
       {"schedules", &schedule_entries},
       {"collectives", &collective_entries},
+      {"failures", &failure_entries},
+      {"slow", &named_rows<&slow_components>},
+      {"detectors", &named_rows<&corruption_detectors>},
+      {"reliability", &named_rows<&reliability_bases>},
+      {"policies", &policy_entries},
   };
   return kKinds;
 }
