@@ -314,10 +314,17 @@ void add(const WorkTemplate& steps, const TypedVector<WorkId, Work>& works, Pass
   }
 }
 
+using TemplateMaker = PassTemplates (*)(const WorkloadSpec&, TypedVector<WorkId, Work>&);
+
+PassTemplates layers_as_planned(const WorkloadSpec& spec, TypedVector<WorkId, Work>& works) {
+  return layer_templates(spec, works);
+}
+
 TEST(Lowering, a_split_backward_pass_does_what_the_whole_one_does) {
   for (const PlanCase& c : cases()) {
     TypedVector<WorkId, Work> works;
-    for (const auto& templates : {layer_templates, embedding_templates, head_templates}) {
+    for (const TemplateMaker templates :
+         {&layers_as_planned, &embedding_templates, &head_templates}) {
       const PassTemplates passes = templates(c.spec(), works);
       PassTotals whole, split;
       add(passes.backward, works, whole);
@@ -338,7 +345,7 @@ TEST(Lowering, chunked_transfers_move_the_same_bytes_and_flops) {
     whole.software.tp_overlap = TpOverlap::kNone;
     PassTotals a, b;
     TypedVector<WorkId, Work> works_a, works_b;
-    for (const auto& templates : {layer_templates, head_templates}) {
+    for (const TemplateMaker templates : {&layers_as_planned, &head_templates}) {
       const PassTemplates with = templates(chunked.spec(), works_a);
       const PassTemplates without = templates(whole.spec(), works_b);
       for (const WorkTemplate PassTemplates::*part :

@@ -364,13 +364,13 @@ TEST(MemoryFootprint,
   const LayerActivations freed = layer_activations(s.model, s.plan, s.training, s.software);
   EXPECT_NEAR(freed.kept, 43'584, 1);
   const StageMemory peak = s.peak();
-  EXPECT_LT(peak.peak, gigabytes(70));
-  EXPECT_GT(peak.peak, gigabytes(50));
+  EXPECT_LT(peak.peak, gigabytes(72)) << "with whole fp32 gradients, 12.8 GB";
+  EXPECT_GT(peak.peak, gigabytes(60));
   EXPECT_EQ(peak.moment, "backward of micro-batch 0, chunk 7");
 }
 
 // What a token and layer may keep at most, by bisection on the feed-forward bytes.
-TEST(MemoryFootprint, llama_405b_may_keep_61_kilobytes_a_token_and_layer) {
+TEST(MemoryFootprint, llama_405b_may_keep_52_kilobytes_a_token_and_layer) {
   Job s = llama_405b_on_16384();
   double fits = 0, too_much = 6;
   for (int i = 0; i < 30; ++i) {
@@ -378,7 +378,7 @@ TEST(MemoryFootprint, llama_405b_may_keep_61_kilobytes_a_token_and_layer) {
     (s.peak().peak <= gigabytes(80) ? fits : too_much) = s.software.activation_ffn_bytes;
   }
   const double kept = layer_activations(s.model, s.plan, s.training, s.software).kept;
-  EXPECT_NEAR(kept, 61'300, 700);
+  EXPECT_NEAR(kept, 52'250, 700);
 }
 
 TEST(MemoryFootprint, the_assumptions_each_move_the_peak_by_what_they_say) {
