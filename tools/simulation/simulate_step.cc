@@ -77,6 +77,26 @@ std::vector<TransferLine> transfer_lines(const OpGraph& graph, const JobMap& map
   return lines;
 }
 
+// What the scenario asks for and the step leaves out: said, never silently ignored.
+std::vector<std::string> unmodelled_parts(const Scenario& scenario) {
+  std::vector<std::string> parts;
+  if (scenario.model.is_moe()) {
+    parts.push_back("experts run as one dense layer of the active width: their routing, imbalance and "
+                    "all-to-all are not modelled");
+  } else if (scenario.plan.ep > 1) {
+    parts.push_back("parallel.ep changes nothing: the model has no experts");
+  }
+  const bool hashes = scenario.cluster.routing.find("ecmp") != std::string::npos;
+  if (hashes && scenario.cluster.queue_pairs < 16) {
+    parts.push_back("collisions of hashed flows are not modelled: with fewer than 16 queue pairs a "
+                    "connection the network is slower than this");
+  }
+  if (find_schedule(scenario.training.schedule)->layout == ChunkLayout::kBidirectional) {
+    parts.push_back("the two copies of each stage's weights reduce their gradients for free");
+  }
+  return parts;
+}
+
 // A plan outside what was measured, once a collective; transfers of nothing are no news.
 void warn_of_transfers(const OpGraph& graph, const std::vector<TransferLine>& lines,
                        std::vector<std::string>& warnings) {
@@ -144,6 +164,8 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   result.events = outcome.events;
   out.transfers = transfer_lines(out.graph, map, tuning);
   result.warnings = scenario.warnings;
+  const std::vector<std::string> left_out = unmodelled_parts(scenario);
+  result.warnings.insert(result.warnings.end(), left_out.begin(), left_out.end());
   result.warnings.insert(result.warnings.end(), out.costs.warnings.begin(),
                          out.costs.warnings.end());
   warn_of_transfers(out.graph, out.transfers, result.warnings);

@@ -81,6 +81,21 @@ TEST(StepCommand, folding_changes_nothing_but_the_work) {
   EXPECT_LT(a["simulated_ranks"], 100);
 }
 
+// Names of what the step leaves out, in the warnings of a scenario that asks for it.
+TEST(StepCommand, what_is_not_modelled_is_said) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"cluster.routing=ecmp", "cluster.queue_pairs=1"}, "collisions"},
+      {{"model.experts=8", "model.experts_per_token=2"}, "all-to-all"},
+      {{"training.schedule=dualpipe", "parallel.virtual_stages=1"}, "copies"},
+  };
+  for (const auto& [sets, text] : cases) {
+    std::vector<std::string> line = {"step", "llama3-405b-16384", "--ignore-memory"};
+    for (const std::string& set : sets) line.insert(line.end(), {"--set", set});
+    const json step = step_json_of(line);
+    EXPECT_THAT(step["warnings"].dump(), testing::HasSubstr(text)) << sets.front();
+  }
+}
+
 TEST(StepCommand, requirements_decide_between_0_and_1) {
   const std::vector<std::string> step = {"step", "llama3-8b-1024", "--require"};
   auto with = [&](const std::string& condition) {
