@@ -237,7 +237,8 @@ class StageLowering {
         gathers_[chunk].push_back(add(shared_.gather[static_cast<size_t>(unit)], {}));
       }
     }
-    if (spec_.software.dp_overlap || builder_.size() == 0) return;
+    const SoftwareStack& software = spec_.software;
+    if ((software.dp_overlap && software.dp_gather_overlap) || builder_.size() == 0) return;
     for (std::vector<OpId>& chunk : gathers_) {
       for (OpId& gather : chunk) gather = builder_.last();
     }
@@ -426,15 +427,20 @@ class StageLowering {
 
 WorkId optimizer_work(const WorkloadSpec& spec, const std::vector<const ChunkUnits*>& chunks,
                       TypedVector<WorkId, Work>& works) {
-  int64_t parameters = 0;
+  int64_t parameters = 0, layers = 0;
   for (const ChunkUnits* chunk : chunks) {
-    for (const UnitKind unit : chunk->units) parameters += unit_parameters(spec, unit);
+    for (const UnitKind unit : chunk->units) {
+      parameters += unit_parameters(spec, unit);
+      if (unit == UnitKind::kLayer || unit == UnitKind::kRecomputedLayer) ++layers;
+    }
   }
   const int64_t shards = spec.plan.shard == Sharding::kNone ? 1 : spec.plan.dp * spec.plan.cp;
   const double moved = static_cast<double>(parameters) / static_cast<double>(shards) *
                        spec.software.optimizer_bytes;
   Work work;
   work.name = "optimizer";
+  work.host_floor = seconds_rounded_up(static_cast<double>(layers) * 1e-6 *
+                                       spec.software.host_microseconds_per_layer_optimizer);
   work.kernels.push_back(
       {"optimizer", TimeTerm::kOptimizer,
        MemoryTraffic{Bytes(static_cast<int64_t>(moved)), StreamClass::kOptimizer}});

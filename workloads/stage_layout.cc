@@ -93,7 +93,7 @@ std::vector<StageLayout> layout_stages(const ModelArchitecture& model, const Par
 }
 
 std::vector<int64_t> layers_by_cost(const ModelArchitecture& model, int64_t chunks) {
-  // In integers: layer l ends chunk c where (l + 1) * cost * chunks > total * (c + 1).
+  // In integers: layer l ends chunk c where (l + 1) * cost * chunks >= total * (c + 1).
   const int64_t layer = 4 * model.query_width() * model.hidden + model.expert_parameters();
   const int64_t total = model.layers * layer + model.embedding_parameters();
   std::vector<int64_t> layers(static_cast<size_t>(chunks), 0);
@@ -101,7 +101,7 @@ std::vector<int64_t> layers_by_cost(const ModelArchitecture& model, int64_t chun
   for (int64_t l = 0; l < model.layers; ++l) {
     ++layers[chunk];
     const auto reached = static_cast<Int128>(l + 1) * layer * chunks;
-    if (reached > static_cast<Int128>(total) * static_cast<int64_t>(chunk + 1)) ++chunk;
+    if (reached >= static_cast<Int128>(total) * static_cast<int64_t>(chunk + 1)) ++chunk;
   }
   return layers;
 }

@@ -147,6 +147,18 @@ Cost pairwise_cost(CollectiveKind kind, const GroupShape& g, const NcclTuning& t
   return cost;
 }
 
+// A ring across hosts of a fabric that was measured in the job.
+void take_measured_steps(CollectiveKind kind, Bytes bytes, const GroupShape& g, const NcclTuning& t,
+                         CollectivePlan& plan) {
+  const double steps = as_double((g.ranks - 1) * passes_of(kind));
+  const double wire_us = as_double(bytes.count()) / as_double(g.ranks) /
+                         (1000 * ring_bus_bandwidth(g, t));
+  const double step_us = std::max(t.ring_step_least, wire_us + t.ring_step_extra);
+  plan.latency = microseconds_rounded_up(t.ring_base.simple + steps * (step_us - wire_us));
+  plan.rate_cap = std::max(Bandwidth::from_bytes_per_second(1),
+                           bytes_per_second(as_double(plan.volume.count()) / (steps * wire_us * 1e-6)));
+}
+
 bool measured(const CollectiveCorrection& c, Bytes bytes, const GroupShape& g) {
   return bytes >= c.least && bytes <= c.most && g.ranks <= c.most_ranks;
 }
@@ -183,17 +195,17 @@ CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShap
         nvls ? t.nvls_blocks : used_channels(bytes, g, plan.protocol, ring_channels(g, t));
   }
   const auto [correction, stages] = correction_for(kind, g, t, plan.algorithm);
-  const bool network_ring = plan.algorithm == Algorithm::kRing && g.nodes > 1;
-  const double extra =
-      network_ring ? t.ring_step_extra * as_double((g.ranks - 1) * passes_of(kind)) : 0.0;
   plan.latency =
       microseconds_rounded_up(cost.latency_us * correction.latency_factor +
-                              as_double(stages) * correction.fill_microseconds.at(bytes) + extra);
+                              as_double(stages) * correction.fill_microseconds.at(bytes));
   const PortShare share = port_share(kind, g, plan.algorithm);
   plan.volume = share.of(bytes);
   plan.rate_cap = std::max(
       Bandwidth::from_bytes_per_second(1),
       bytes_per_second(share.value() * cost.bandwidth * 1e9 * correction.efficiency.at(bytes)));
+  if (plan.algorithm == Algorithm::kRing && g.nodes > 1 && t.ring_step_extra > 0) {
+    take_measured_steps(kind, bytes, g, t, plan);
+  }
   plan.nic_crossings = g.nodes > 1 ? 1 : 0;
   plan.nvlink_crossings = nvlink_crossings(kind, g, plan.algorithm);
   plan.extrapolated = !measured(correction, bytes, g);

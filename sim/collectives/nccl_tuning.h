@@ -68,8 +68,9 @@ struct NcclTuning {
   double p2p_peer = 4.7;    // of an all-to-all, for each remote peer
   double network_post = 1;  // CPU time to post a transfer: 1 Intel, 2 AMD; three times for Simple
   std::array<double, kHopClasses> hop_extra{};
-  // Of every step of a ring across hosts, beyond all that: what a fabric measured in a job takes longer.
-  double ring_step_extra = 0;
+  // A fabric measured in a job: what each step of a ring across hosts takes beyond its bytes on the wire, and its least
+  // time. Then a ring takes base + (R - 1) * max(least, bytes / R / bandwidth + extra). Zero: as predicted.
+  double ring_step_extra = 0, ring_step_least = 0;
 
   // Gigabytes per second.
   double ring_bandwidth = 360;      // bus bandwidth of a ring where NVLink limits it

@@ -52,6 +52,8 @@ struct SoftwareStack {
   bool tp_backward_overlap = true;
   bool p2p_async = true;       // pipeline transfers run beside compute
   bool dp_overlap = true;      // gradient reduction and parameter gathering run beside compute
+  // Sharded optimizers: updated parameters are gathered beside the next forward pass, or else before it begins.
+  bool dp_gather_overlap = true;
   // Bytes a token and layer kept for the backward pass, beside what attention needs: same form as traffic.
   double activation_hidden_bytes = 10;
   double activation_ffn_bytes = 6;
@@ -72,6 +74,7 @@ struct SoftwareStack {
   double host_microseconds_per_layer_forward = 0;
   double host_microseconds_per_layer_backward = 0;
   double host_microseconds_per_transfer = 0;  // beside, for each tensor-parallel collective of the layer
+  double host_microseconds_per_layer_optimizer = 0;  // to launch the update of a layer's tensors; a floor of the update
   double host_milliseconds_per_step = 0;  // loader hand-over, logging, garbage collection, python
   // Standard deviation over GPUs of the time a step takes beyond its mean: the slowest holds all up, once a step.
   double step_jitter_milliseconds = 0;

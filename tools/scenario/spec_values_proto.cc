@@ -66,6 +66,8 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_recompute_stops_early(s.recompute_stops_early);
   m->set_fp8_cast_share(s.fp8_cast_share);
   m->set_host_microseconds_per_transfer(s.host_microseconds_per_transfer);
+  m->set_host_microseconds_per_layer_optimizer(s.host_microseconds_per_layer_optimizer);
+  m->set_dp_gather_overlap(s.dp_gather_overlap);
   m->set_step_jitter_milliseconds(s.step_jitter_milliseconds);
   m->set_host_ring_gigabytes_per_second(s.host_ring_gigabytes_per_second);
 }
@@ -217,6 +219,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .tp_backward_overlap = m.tp_backward_overlap(),
           .p2p_async = m.p2p_async(),
           .dp_overlap = m.dp_overlap(),
+          .dp_gather_overlap = m.dp_gather_overlap(),
           .activation_hidden_bytes = m.activation_hidden_bytes(),
           .activation_ffn_bytes = m.activation_ffn_bytes(),
           .tp_copy_bytes = m.tp_copy_bytes(),
@@ -226,6 +229,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .host_microseconds_per_layer_forward = m.host_microseconds_per_layer_forward(),
           .host_microseconds_per_layer_backward = m.host_microseconds_per_layer_backward(),
           .host_microseconds_per_transfer = m.host_microseconds_per_transfer(),
+          .host_microseconds_per_layer_optimizer = m.host_microseconds_per_layer_optimizer(),
           .host_milliseconds_per_step = m.host_milliseconds_per_step(),
           .step_jitter_milliseconds = m.step_jitter_milliseconds(),
           .host_ring_gigabytes_per_second = m.host_ring_gigabytes_per_second(),

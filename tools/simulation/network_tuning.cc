@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/collectives/group_path.h"
+#include "sim/collectives/nccl_model.h"
 
 namespace herdsim {
 namespace {
@@ -12,6 +13,11 @@ namespace {
 constexpr double kNvlink = 450e9;
 constexpr double kNic = 50e9;
 constexpr Bytes kMeasuredSize = gibibytes(1);
+
+// Microseconds. A fabric whose steps take this much longer is one of a cloud, on which none takes less than kLeastStep:
+// 0.67 ms for the 15 steps of small collectives over two hosts.
+constexpr double kSlowStep = 15;
+constexpr double kLeastStep = 45;
 
 void scale(SizeCurve& curve, double factor) {
   for (double& value : curve.values) value *= factor;
@@ -56,8 +62,11 @@ void calibrate(CollectiveKind kind, Bandwidth measured, const GroupShape& job, N
     scale(tuning.tree_two_nodes.efficiency, faster);
     return;
   }
-  const double extra = (seconds - predicted) / static_cast<double>(job.ranks - 1) * 1e6;
+  const double wire = static_cast<double>(kMeasuredSize.count()) / static_cast<double>(job.ranks) /
+                      (ring_bus_bandwidth(job, tuning) * 1e9);
+  const double extra = (seconds / static_cast<double>(job.ranks - 1) - wire) * 1e6;
   tuning.ring_step_extra = std::max(tuning.ring_step_extra, extra);
+  if (extra > kSlowStep) tuning.ring_step_least = std::max(kLeastStep, extra);
 }
 
 }  // namespace

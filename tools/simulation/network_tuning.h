@@ -5,11 +5,12 @@
 //
 // A run that measured its own collectives on the whole job, at 1 GiB, moves them further. On one
 // host the ratio of measured to predicted bus bandwidth scales the rings or the all-reduce there.
-// Across hosts an all-gather or reduce-scatter that took longer than predicted spent the difference
-// in the R - 1 steps of its ring, so each step of any ring across hosts takes that much longer:
-//   step extra = (measured time - predicted time) / (R - 1)
-// 24 to 38 us a step on one cloud's fabric, 150 to 320 us on a bad one. An all-reduce, which is a
-// tree there, scales the rate of trees.
+// Across hosts an all-gather or reduce-scatter spends what it takes beyond its bytes on the wire in
+// the R - 1 steps of its ring:
+//   step extra = measured time / (R - 1) - 1 GiB / R / bandwidth
+// 20 to 45 us a step on one cloud's fabric, 150 to 320 us on a bad one; each step of any ring across
+// hosts takes that much longer, and none less than 45 us there. An all-reduce, which is a tree
+// there, scales the rate of trees.
 #pragma once
 
 #include "sim/collectives/nccl_tuning.h"
