@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "sim/base/check.h"
@@ -46,13 +47,24 @@ class JobMapper {
 
   GpuId gpu_of(RankId rank) const { return machine_.placement[rank]; }
 
-  std::vector<GpuId> members(Communicator c, size_t group) const {
-    const size_t size = graph_.grid.group_size(c);
-    std::vector<GpuId> gpus(size);
-    for (size_t i = 0; i < size; ++i) {
-      gpus[i] = gpu_of(graph_.grid.member(CommGroupId(group), c, i));
+  // Valid until the next call.
+  std::span<const GpuId> members(Communicator c, size_t group) {
+    members_.resize(graph_.grid.group_size(c));
+    for (size_t i = 0; i < members_.size(); ++i) {
+      members_[i] = gpu_of(graph_.grid.member(CommGroupId(group), c, i));
     }
-    return gpus;
+    return members_;
+  }
+
+  // Closes the path of the lane's next instance. Paths are much alike, so the first one says how much memory all take:
+  // growing step by step would touch three times as much.
+  static void end_path(Lane& lane) {
+    if (lane.first_crossing.empty()) {
+      lane.first_crossing.reserve(lane.instances + 1);
+      lane.first_crossing.push_back(0);
+      lane.crossings.reserve(lane.crossings.size() * lane.instances);
+    }
+    lane.first_crossing.push_back(static_cast<uint32_t>(lane.crossings.size()));
   }
 
   static uint32_t index_of(std::vector<GroupShape>& shapes, const GroupShape& shape) {
@@ -107,13 +119,12 @@ class JobMapper {
     lane.instances = graph_.grid.group_count(c);
     lane.shapes = shapes.shapes;
     lane.shape_of = shapes.shape_of;
-    lane.first_crossing.push_back(0);
     for (size_t g = 0; g < lane.instances; ++g) {
       const CollectivePlan& plan = plans[lane.shape_of[g]];
       if (plan.nic_crossings != 0 || plan.nvlink_crossings != 0) {
         append_group_path(machine_.fabric, members(c, g), plan, lane.crossings);
       }
-      lane.first_crossing.push_back(static_cast<uint32_t>(lane.crossings.size()));
+      end_path(lane);
     }
     return add_lane(std::move(lane));
   }
@@ -140,7 +151,7 @@ class JobMapper {
     lane.instances = graph_.grid.ranks();
     lane.shapes.push_back(GroupShape{});  // of ranks that send nothing here
     std::array<uint32_t, kHopClasses> shape_of_hop{};  // pairs of one hop class have one shape
-    lane.first_crossing.push_back(0);
+    lane.shape_of.reserve(lane.instances);
     for (size_t r = 0; r < lane.instances; ++r) {
       const RankId rank(r);
       const std::vector<ProgramId>& peers = map_.peers[graph_.program_of(rank)];
@@ -157,7 +168,7 @@ class JobMapper {
         append_point_to_point_path(machine_.fabric, from, to, lane.crossings);
       }
       lane.shape_of.push_back(shape);
-      lane.first_crossing.push_back(static_cast<uint32_t>(lane.crossings.size()));
+      end_path(lane);
     }
     return add_lane(std::move(lane));
   }
@@ -192,30 +203,35 @@ class JobMapper {
   void drop_unshared_links() {
     const std::array<bool, kLinkKinds> unshared = unshared_kinds();
     for (Lane& lane : map_.lanes) {
-      std::vector<Crossing> kept;
-      std::vector<uint32_t> first = {0};
       lane.own_bound.assign(lane.instances, Bandwidth::unlimited());
-      for (size_t i = 0; i < lane.instances; ++i) {
-        for (const Crossing& crossing : lane.path(i)) {
-          const auto kind = static_cast<size_t>(machine_.fabric.links()[crossing.link].kind);
-          if (unshared[kind]) {
-            lane.own_bound[i] =
-                std::min(lane.own_bound[i], machine_.capacity[crossing.link] / crossing.count);
-          } else {
-            kept.push_back(crossing);
-          }
-        }
-        first.push_back(static_cast<uint32_t>(kept.size()));
-      }
-      lane.crossings = std::move(kept);
-      lane.first_crossing = std::move(first);
+      // Only collective lanes have such links, see unshared_kinds().
+      if (!lane.is_message) drop_links(lane, unshared);
     }
+  }
+
+  void drop_links(Lane& lane, const std::array<bool, kLinkKinds>& kinds) const {
+    uint32_t kept = 0, read = 0;
+    for (size_t i = 0; i < lane.instances; ++i) {
+      for (const uint32_t end = lane.first_crossing[i + 1]; read < end; ++read) {
+        const Crossing crossing = lane.crossings[read];
+        if (kinds[static_cast<size_t>(machine_.fabric.links()[crossing.link].kind)]) {
+          lane.own_bound[i] =
+              std::min(lane.own_bound[i], machine_.capacity[crossing.link] / crossing.count);
+        } else {
+          lane.crossings[kept++] = crossing;
+        }
+      }
+      lane.first_crossing[i + 1] = kept;
+    }
+    lane.crossings.resize(kept);
+    lane.crossings.shrink_to_fit();
   }
 
   const OpGraph& graph_;
   const Machine& machine_;
   JobMap map_;
   std::array<CommunicatorShapes, kCommunicators> shapes_;
+  std::vector<GpuId> members_;
 };
 
 }  // namespace

@@ -1,0 +1,31 @@
+#include "tools/simulation/process_memory.h"
+
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace herdsim {
+namespace {
+
+constexpr int kHeap = 64 << 20;
+constexpr int kLargestOnHeap = 32 << 20;  // glibc's own maximum
+constexpr uintptr_t kHugePage = 2 << 20;
+
+}  // namespace
+
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, kLargestOnHeap);
+  mallopt(M_TRIM_THRESHOLD, INT32_MAX);
+  mallopt(M_TOP_PAD, kHeap);
+  // Grows the heap by the padding and gives the block back to it.
+  const auto begin = (reinterpret_cast<uintptr_t>(sbrk(0)) + kHugePage - 1) & ~(kHugePage - 1);
+  std::free(std::malloc(kLargestOnHeap / 2));
+  const auto end = reinterpret_cast<uintptr_t>(sbrk(0)) & ~(kHugePage - 1);
+  // A kernel without huge pages refuses; then pages are small and everything else is the same.
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
+
+}  // namespace herdsim
