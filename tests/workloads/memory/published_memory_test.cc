@@ -144,7 +144,7 @@ TEST(PublishedMemory, state_and_peak_of_nanotrons_grid_are_near_what_the_jobs_pr
   for (const auto& [split, errors] : peak) print("peak, " + split, errors);
   for (const char* pp : {"validate, PP 1", "validate, PP > 1"}) {
     EXPECT_LT(state[pp].quantile(0.5), 0.07) << pp;
-    EXPECT_LT(state[pp].quantile(0.9), 0.30) << pp;
+    EXPECT_LT(state[pp].quantile(0.9), 0.34) << pp;
     EXPECT_LT(peak[pp].quantile(0.5), 0.14) << pp;
     EXPECT_LT(peak[pp].quantile(0.9), 0.35) << pp;
   }
