@@ -86,7 +86,8 @@ TEST(StepCommand, what_is_not_modelled_is_said) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"cluster.routing=ecmp", "cluster.queue_pairs=1"}, "collisions"},
       {{"model.experts=8", "model.experts_per_token=2"}, "all-to-all"},
-      {{"training.schedule=dualpipe", "parallel.virtual_stages=1"}, "copies"},
+      {{"training.schedule=dualpipe", "parallel.virtual_stages=1", "training.global_batch=4096"},
+       "copies"},
   };
   for (const auto& [sets, text] : cases) {
     std::vector<std::string> line = {"step", "llama3-405b-16384", "--ignore-memory"};
