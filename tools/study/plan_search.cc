@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <queue>
 #include <thread>
@@ -79,10 +80,15 @@ struct Waiting {
 class Search {
  public:
   Search(const Scenario& base, const PlanPins& pins, const PlanOptions& options)
-      : base_(base), options_(options), space_(plan_space(base, pins)), bounds_(base, space_) {
+      : base_(base),
+        options_(options),
+        whole_space_(plan_space(base, pins)),
+        space_(fitting(base, whole_space_)),
+        bounds_(base, space_) {
     result_.gpus = base.gpus;
     result_.capacity = base.profile.hbm;
-    result_.candidates = static_cast<int64_t>(space_.size());
+    result_.candidates = static_cast<int64_t>(whole_space_.size());
+    result_.over_memory = static_cast<int64_t>(whole_space_.size() - space_.size());
   }
 
   PlanSearch run() {
@@ -93,7 +99,7 @@ class Search {
       report();
     }
     result_.outbid = static_cast<int64_t>(queue_.size());
-    if (result_.best.empty() && !space_.empty()) find_closest();
+    if (result_.best.empty() && !whole_space_.empty()) find_closest();
     return std::move(result_);
   }
 
@@ -110,21 +116,19 @@ class Search {
   }
 
   // Whose least memory fits.
+  static std::vector<PlanCandidate> fitting(const Scenario& base,
+                                            const std::vector<PlanCandidate>& all) {
+    std::vector<PlanCandidate> some;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(some),
+                 [&](const PlanCandidate& c) { return least_memory(base, c) <= base.profile.hbm; });
+    return some;
+  }
+
   void admit() {
-    std::vector<Duration> bound(space_.size());
-    std::vector<char> fits(space_.size());
+    std::vector<Waiting> waiting(space_.size());
     for_each_index(space_.size(), options_.threads, [&](size_t i) {
-      fits[i] = bounds_.least_memory(space_[i]) <= base_.profile.hbm;
-      if (fits[i] != 0) bound[i] = bounds_.quick(space_[i]);
+      waiting[i] = {bounds_.quick(space_[i]), i, false};
     });
-    std::vector<Waiting> waiting;
-    for (size_t i = 0; i < space_.size(); ++i) {
-      if (fits[i] != 0) {
-        waiting.push_back({bound[i], i, false});
-      } else {
-        ++result_.over_memory;
-      }
-    }
     queue_ = std::priority_queue<Waiting>(std::less<Waiting>(), std::move(waiting));
   }
 
@@ -185,21 +189,22 @@ class Search {
   // In the order of the least each can take, until no bound is below the least peak found.
   void find_closest() {
     std::vector<std::pair<Bytes, size_t>> order;
-    for (size_t i = 0; i < space_.size(); ++i)
-      order.push_back({bounds_.least_memory(space_[i]), i});
+    for (size_t i = 0; i < whole_space_.size(); ++i)
+      order.push_back({least_memory(base_, whole_space_[i]), i});
     std::sort(order.begin(), order.end());
     for (const auto& [least, i] : order) {
       if (result_.closest && least >= result_.closest->stage.peak) break;
-      StageMemory stage = largest_stage(base_, space_[i]);
+      StageMemory stage = largest_stage(base_, whole_space_[i]);
       if (!result_.closest || stage.peak < result_.closest->stage.peak) {
-        result_.closest = ClosestPlan{space_[i], std::move(stage)};
+        result_.closest = ClosestPlan{whole_space_[i], std::move(stage)};
       }
     }
   }
 
   const Scenario& base_;
   const PlanOptions& options_;
-  const std::vector<PlanCandidate> space_;
+  const std::vector<PlanCandidate> whole_space_;
+  const std::vector<PlanCandidate> space_;  // without what cannot fit
   const StepBounds bounds_;
   std::priority_queue<Waiting> queue_;
   std::vector<Waiting> round_;

@@ -72,6 +72,13 @@ struct DataParallelCosts {
   std::array<Ticks, kUnits> gather{}, reduce_scatter{}, all_reduce{};
 };
 
+constexpr double kOptimizerBytes = 12;  // fp32 master weight and two moments
+
+// Some stage has no fewer.
+int64_t most_layers(const Scenario& base, const PlanCandidate& c) {
+  return (base.model.layers + c.plan.pp - 1) / c.plan.pp;
+}
+
 }  // namespace
 
 class StepBounds::Tables {
@@ -154,26 +161,7 @@ class StepBounds::Tables {
     return reduced + norm_ + update + host();
   }
 
-  Bytes least_memory(const PlanCandidate& c) const {
-    const auto parameters = static_cast<double>(most_layers(c) * layer_parameters(c));
-    const auto shards = static_cast<double>(c.plan.dp * c.plan.cp);
-    const Sharding shard = c.plan.shard;
-    const bool gradients_too = shard == Sharding::kZero2 || shard == Sharding::kZero3;
-    const auto gradient =
-        static_cast<double>(bytes_per_element(base_.software.gradient_accumulation_type));
-    double bytes = shard == Sharding::kZero3 ? 0 : 2 * parameters;
-    bytes += gradient * parameters / (gradients_too ? shards : 1);
-    bytes += kOptimizerBytes * parameters / (shard == Sharding::kNone ? 1 : shards);
-    Training training = base_.training;
-    training.recompute = c.recompute;
-    const double kept =
-        layer_activations(base_.model, c.plan, training, base_.software).kept *
-        static_cast<double>(c.plan.micro_batch * training.sequence_length / c.plan.cp);
-    return Bytes(static_cast<int64_t>(bytes + kept * static_cast<double>(most_layers(c))));
-  }
-
  private:
-  static constexpr double kOptimizerBytes = 12;  // fp32 master weight and two moments
   using PassKey = std::tuple<int64_t, int64_t, int64_t, Recompute>;
 
   static PassKey pass_key(const PlanCandidate& c) {
@@ -182,10 +170,7 @@ class StepBounds::Tables {
   int64_t micro_batches(const PlanCandidate& c) const {
     return base_.training.global_batch / (c.plan.dp * c.plan.micro_batch);
   }
-  // Some stage has no fewer.
-  int64_t most_layers(const PlanCandidate& c) const {
-    return (base_.model.layers + c.plan.pp - 1) / c.plan.pp;
-  }
+  int64_t most_layers(const PlanCandidate& c) const { return herdsim::most_layers(base_, c); }
   int64_t layer_parameters(const PlanCandidate& c) const { return workload(c).layer_parameters(); }
   WorkloadSpec workload(const PlanCandidate& c) const {
     return {base_.model, c.plan, base_.training, base_.software};
@@ -215,8 +200,16 @@ class StepBounds::Tables {
     return shapes.empty() ? 0 : least;
   }
 
-  std::vector<GroupShape> shapes_of(const RankGrid& grid, Communicator communicator) const {
-    std::vector<GroupShape> shapes;
+  // All distinct ones. Groups of tensor ranks are the same whatever the other degrees, and so on:
+  // the members of a group follow from the strides.
+  const std::vector<GroupShape>& shapes_of(const RankGrid& grid, Communicator communicator) {
+    const auto size_of = [&](Axis axis) { return grid.size(axis); };
+    const std::tuple key(communicator, size_of(Axis::kTp),
+                         communicator == Communicator::kTensor ? size_t{0} : size_of(Axis::kCp),
+                         communicator == Communicator::kGradient ? size_of(Axis::kPp) : size_t{0});
+    const auto [at, is_new] = shapes_.try_emplace(key);
+    std::vector<GroupShape>& shapes = at->second;
+    if (!is_new) return shapes;
     const size_t size = grid.group_size(communicator);
     std::vector<GpuId> members(size);
     for (size_t g = 0; size > 1 && g < grid.group_count(communicator); ++g) {
@@ -242,8 +235,8 @@ class StepBounds::Tables {
         layer_templates(spec, graph.works, c.recompute != Recompute::kNone),
         head_templates(spec, graph.works)};
     const CostedGraph costs = cost_graph(graph, base_.profile, base_.software);
-    const auto tensor = shapes_of(graph.grid, Communicator::kTensor);
-    const auto context = shapes_of(graph.grid, Communicator::kContext);
+    const auto& tensor = shapes_of(graph.grid, Communicator::kTensor);
+    const auto& context = shapes_of(graph.grid, Communicator::kContext);
     std::vector<Ticks> cost;
     for (size_t w = 0; w < graph.works.size(); ++w) {
       const Work& work = graph.works[WorkId(w)];
@@ -266,7 +259,7 @@ class StepBounds::Tables {
   DataParallelCosts data_costs(const PlanCandidate& c) {
     const WorkloadSpec spec = workload(c);
     const RankGrid grid = grid_of(c.plan);
-    const auto shapes = shapes_of(grid, Communicator::kGradient);
+    const auto& shapes = shapes_of(grid, Communicator::kGradient);
     const std::array<int64_t, kUnits> parameters = {
         spec.embedding_parameters(), spec.layer_parameters(), spec.layer_parameters(),
         spec.embedding_parameters() + base_.model.hidden};
@@ -353,6 +346,7 @@ class StepBounds::Tables {
   const NcclTuning tuning_;
   std::map<PassKey, PassCosts> passes_;
   std::map<std::tuple<int64_t, int64_t, int64_t>, DataParallelCosts> data_;
+  std::map<std::tuple<Communicator, size_t, size_t, size_t>, std::vector<GroupShape>> shapes_;
   std::map<int64_t, std::vector<GroupShape>> message_shapes_;  // by distance in ranks
   Ticks norm_ = 0;
 };
@@ -365,6 +359,24 @@ Duration StepBounds::quick(const PlanCandidate& c) const { return nanoseconds(ta
 Duration StepBounds::timeline(const PlanCandidate& c) const {
   return nanoseconds(tables_->timeline(c));
 }
-Bytes StepBounds::least_memory(const PlanCandidate& c) const { return tables_->least_memory(c); }
+Bytes least_memory(const Scenario& base, const PlanCandidate& c) {
+  const auto parameters = static_cast<double>(
+      most_layers(base, c) *
+      WorkloadSpec{base.model, c.plan, base.training, base.software}.layer_parameters());
+  const auto shards = static_cast<double>(c.plan.dp * c.plan.cp);
+  const Sharding shard = c.plan.shard;
+  const bool gradients_too = shard == Sharding::kZero2 || shard == Sharding::kZero3;
+  const auto gradient =
+      static_cast<double>(bytes_per_element(base.software.gradient_accumulation_type));
+  double bytes = shard == Sharding::kZero3 ? 0 : 2 * parameters;
+  bytes += gradient * parameters / (gradients_too ? shards : 1);
+  bytes += kOptimizerBytes * parameters / (shard == Sharding::kNone ? 1 : shards);
+  Training training = base.training;
+  training.recompute = c.recompute;
+  const double kept =
+      layer_activations(base.model, c.plan, training, base.software).kept *
+      static_cast<double>(c.plan.micro_batch * training.sequence_length / c.plan.cp);
+  return Bytes(static_cast<int64_t>(bytes + kept * static_cast<double>(most_layers(base, c))));
+}
 
 }  // namespace herdsim

@@ -42,12 +42,13 @@ class StepBounds {
   // Ensures: quick <= simulated step time, timeline <= simulated step time.
   Duration quick(const PlanCandidate& candidate) const;
   Duration timeline(const PlanCandidate& candidate) const;
-  // Ensures: at most the peak of the stage that takes most.
-  Bytes least_memory(const PlanCandidate& candidate) const;
 
  private:
   class Tables;
   std::unique_ptr<Tables> tables_;
 };
+
+// Ensures: at most the peak of the stage that takes most. Complexity: constant.
+Bytes least_memory(const Scenario& base, const PlanCandidate& candidate);
 
 }  // namespace herdsim

@@ -27,6 +27,7 @@ Scenario small_base(std::vector<std::string> more = {}) {
 struct SpaceCase {
   std::string name;
   std::vector<std::string> sets, pins;
+  double mean_tightness = 0.75;  // of the timeline bound: one of nothing would pass as well
 };
 const std::vector<SpaceCase>& small_spaces() {
   static const std::vector<SpaceCase> kCases = {
@@ -39,7 +40,10 @@ const std::vector<SpaceCase>& small_spaces() {
        {"parallel.micro_batch=1", "parallel.shard=ZERO3", "training.recompute=SELECTIVE"}},
       {"transfers that hide",
        {"gpus=16", "software={base: \"megatron-te\"}"},
-       {"parallel.micro_batch=1", "parallel.shard=ZERO2", "training.recompute=NONE"}},
+       {"parallel.micro_batch=1", "parallel.shard=ZERO2", "training.recompute=NONE"},
+       // Its host takes longer to launch such short layers than the GPU to run them, which no bound
+       // counts.
+       0.4},
       {"nothing hides",
        {"gpus=16", "software.dp_overlap=false"},
        {"parallel.micro_batch=1", "training.schedule=interleaved-1f1b", "training.recompute=NONE"}},
@@ -103,11 +107,10 @@ TEST(StepBounds, are_below_the_simulation_over_whole_small_spaces) {
       const StepResult step = simulate_step(scenario_of(base, c), {}).result;
       EXPECT_LE(bounds.quick(c), step.step_time) << test.name << ": " << c.text();
       EXPECT_LE(bounds.timeline(c), step.step_time) << test.name << ": " << c.text();
-      EXPECT_LE(bounds.least_memory(c), step.peak_stage()->peak) << test.name << ": " << c.text();
+      EXPECT_LE(least_memory(base, c), step.peak_stage()->peak) << test.name << ": " << c.text();
       sum += bounds.timeline(c).seconds() / step.step_time.seconds();
     }
-    // A bound of nothing would pass as well.
-    EXPECT_GT(sum / static_cast<double>(space.size()), 0.75) << test.name;
+    EXPECT_GT(sum / static_cast<double>(space.size()), test.mean_tightness) << test.name;
   }
 }
 
@@ -155,6 +158,7 @@ TEST(PlanSearch, a_70b_on_eight_gpus_of_80_gb_does_not_fit_and_says_by_how_much)
                     {"gpus=8", "parallel={tp: 8 pp: 1 cp: 1 shard: ZERO1}",
                      "training.global_batch=8", "training.schedule=1f1b", "recovery.spares=0"});
   const PlanSearch search = search_plans(base, {}, {});
+  EXPECT_GT(search.candidates, 50);
   EXPECT_TRUE(search.best.empty());
   EXPECT_EQ(search.simulated, 0);
   EXPECT_EQ(search.over_memory, search.candidates);
