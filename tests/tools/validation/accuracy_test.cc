@@ -1,0 +1,105 @@
+// How far predictions are from published runs: frozen. Tolerances may be tightened freely;
+// loosening one is a commit of its own that says why. The runs themselves are not part of this
+// repository: without them the test is skipped.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "calibrate/profile/csv_table.h"
+#include "sim/base/table.h"
+#include "tools/validation/validation_report.h"
+
+namespace herdsim {
+namespace {
+
+// Global constants are set on the rows of `calibrate`; those of `validate` judge. In per cent. The
+// baselines beside are a page of arithmetic and a frozen study of mechanisms, on the same rows;
+// negative: they predict none.
+struct AccuracyRow {
+  std::string group;  // "torch-fsdp bf16 H100 validate"
+  double median, p90;
+  double naive_median, naive_p90, study_median, study_p90;
+};
+const std::vector<AccuracyRow> kReached = {
+    {"jax-xla bf16 H100 tier 1 calibrate", 7.0, 22.1, 18.7, 19.2, 0.1, 0.4},
+    {"jax-xla bf16 H100 tier 1 validate", 2.2, 4.5, 22.3, 23.4, 4.2, 5.5},
+    {"jax-xla fp8 H100 tier 1 calibrate", 9.1, 23.1, 16.4, 29.8, 2.9, 13.2},
+    {"jax-xla fp8 H100 tier 1 validate", 9.9, 18.7, 29.5, 32.3, 16.3, 18.8},
+    {"jax-xla fp8 H100 tier 2 calibrate", 13.8, 19.7, 5.6, 11.3, 16.8, 32.9},
+    {"megatron-te bf16 A100 tier 3 calibrate", 5.5, 11.1, 69.9, 71.7, 5.2, 10.6},
+    {"megatron-te bf16 A100 tier 3 validate", 12.1, 19.4, 69.0, 70.4, 8.9, 17.1},
+    {"megatron-te bf16 H100 tier 1 calibrate", 2.4, 7.4, 1.7, 25.3, 1.7, 4.8},
+    {"megatron-te bf16 H100 tier 1 validate", 1.9, 4.7, 2.1, 4.9, 1.8, 4.7},
+    {"megatron-te bf16 H100 tier 2 validate", 23.6, 26.2, 20.5, 27.5, 22.3, 25.2},
+    {"megatron-te fp8 H100 tier 1 calibrate", 4.0, 9.8, 40.3, 67.4, 3.7, 7.4},
+    {"megatron-te fp8 H100 tier 1 validate", 4.6, 10.1, 39.4, 64.0, 3.4, 7.0},
+    {"megatron-te fp8 H100 tier 2 calibrate", 5.9, 19.1, 30.3, 41.5, 28.5, 34.7},
+    {"megatron-te fp8 H100 tier 2 validate", 19.4, 23.5, 21.6, 41.9, 23.4, 33.4},
+    {"nanotron bf16 H100 tier 1 calibrate", 5.6, 18.9, 47.9, 79.5, 3.4, 12.0},
+    {"nanotron bf16 H100 tier 1 validate", 6.0, 16.9, 52.8, 84.5, 4.5, 20.0},
+    {"nanotron bf16 H100 tier 2 calibrate", 16.9, 77.8, 63.9, 91.3, 2.9, 18.5},
+    {"nanotron bf16 H100 tier 2 validate", 7.3, 64.8, 42.4, 90.1, 6.0, 16.9},
+    {"torch-fsdp bf16 A100 tier 3 calibrate", 11.4, 21.2, 72.2, 82.7, 12.4, 25.9},
+    {"torch-fsdp bf16 A100 tier 3 validate", 9.8, 13.7, 70.5, 78.1, 7.2, 22.5},
+    {"torch-fsdp bf16 H100 tier 1 calibrate", 1.6, 9.2, 27.8, 42.1, 1.4, 6.1},
+    {"torch-fsdp bf16 H100 tier 1 validate", 2.9, 7.1, 24.4, 41.7, 3.1, 5.8},
+    {"torch-fsdp2 bf16 A100 tier 3 validate", 6.2, 7.8, 73.3, 73.9, 7.5, 8.6},
+    {"torch-fsdp2 bf16 H200 tier 2 calibrate", 4.7, 15.4, 34.4, 54.4, 14.6, 32.4},
+    {"torch-fsdp2 bf16 H200 tier 2 validate", 14.4, 16.1, 25.1, 42.9, 13.2, 17.6},
+    {"torch-fsdp2 fp8 H100 tier 2 calibrate", 20.8, 49.1, 34.2, 55.6, 2.0, 24.3},
+    {"torch-fsdp2 fp8 H100 tier 2 validate", 15.4, 29.0, 10.8, 28.0, 13.2, 28.1},
+};
+
+std::string group_of(const CsvTable& table, size_t row) {
+  const auto cell = [&](std::string_view column) -> const std::string& {
+    return table.cell(row, *table.column(column));
+  };
+  const std::string type = cell("precision").starts_with("fp8") ? "fp8" : "bf16";
+  const std::string gpu = cell("gpu").substr(0, 4);
+  return cell("software") + " " + type + " " + (gpu == "A800" ? "A100" : gpu) + " tier " +
+         cell("tier") + " " + cell("split");
+}
+
+TEST(Accuracy, published_runs_are_within_what_is_reached) {
+  const std::string path =
+      std::string(HERDSIM_SOURCE_DIR) + "/../shared/data/published/published_runs.csv";
+  std::ifstream file(path, std::ios::binary);
+  if (!file) GTEST_SKIP() << "the table of published runs is not beside this checkout";
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const CsvTable table(text, path);
+  const RowParts parts({});
+  const std::vector<RowPrediction> rows = predict_rows(parse_run_table(text, path), parts, 0);
+  ASSERT_EQ(rows.size(), table.rows());
+  ErrorTable errors;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (!rows[r].error()) continue;
+    errors.add(group_of(table, r), *rows[r].predicted_step_time_s, *rows[r].target_step_time_s);
+  }
+  std::map<std::string, ErrorSummary> found;
+  for (const ErrorSummary& summary : errors.summaries()) found[summary.group] = summary;
+  TextTable report({{"median / p90 in per cent"},
+                    {"rows", Align::kRight},
+                    {"here", Align::kRight},
+                    {"arithmetic", Align::kRight},
+                    {"study", Align::kRight}});
+  const auto pair = [](double median, double p90) {
+    return median < 0 ? "" : fmt::format("{:.1f} / {:.1f}", median, p90);
+  };
+  for (const AccuracyRow& row : kReached) {
+    ASSERT_TRUE(found.contains(row.group)) << row.group;
+    const ErrorSummary& summary = found[row.group];
+    report.add_row({row.group, std::to_string(summary.count),
+                    pair(100 * summary.median, 100 * summary.p90),
+                    pair(row.naive_median, row.naive_p90), pair(row.study_median, row.study_p90)});
+    EXPECT_LE(100 * summary.median, row.median) << row.group;
+    EXPECT_LE(100 * summary.p90, row.p90) << row.group;
+  }
+  std::printf("%s", report.text().c_str());
+}
+
+}  // namespace
+}  // namespace herdsim

@@ -1,0 +1,144 @@
+#include "tools/validation/row_scenario.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/base/error.h"
+#include "tools/simulation/simulate_step.h"
+
+namespace herdsim {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+const RowParts& parts() {
+  static const RowParts kParts({});
+  return kParts;
+}
+
+RunRow complete_row() {
+  RunRow row;
+  row.id = "mine";
+  row.software = "megatron-te";
+  row.gpu = "H100";
+  row.layers = 32;
+  row.hidden = 4096;
+  row.ffn = 14336;
+  row.heads = 32;
+  row.kv_heads = 8;
+  row.head_dim = 128;
+  row.mlp_gated = true;
+  row.vocab = 128256;
+  row.seq_len = 8192;
+  row.num_gpus = 64;
+  row.gpus_per_node = 8;
+  row.tp = 4;
+  row.sp = true;
+  row.cp = 1;
+  row.pp = 4;
+  row.vp = 4;
+  row.micro_batch = 1;
+  row.global_batch = 64;
+  row.fsdp_zero = "DDP+dist-optimizer (ZeRO-1)";
+  row.precision = "bf16";
+  row.recompute = "none";
+  row.attention_kernel = "cudnn9";
+  return row;
+}
+
+double step_time(const RunRow& row) {
+  const RowScenario read = scenario_of_row(row, parts());
+  EXPECT_EQ(read.skipped_because, "");
+  return simulate_step(read.scenario, {}).result.step_time.seconds();
+}
+
+TEST(RowScenario, a_complete_row_assumes_nothing) {
+  const RowScenario read = scenario_of_row(complete_row(), parts());
+  EXPECT_EQ(read.skipped_because, "");
+  EXPECT_THAT(read.assumed, testing::IsEmpty());
+  EXPECT_EQ(read.scenario.plan.dp, 4);
+  EXPECT_EQ(read.scenario.training.schedule, "interleaved-1f1b");
+  EXPECT_EQ(read.scenario.plan.shard, Sharding::kZero1);
+}
+
+TEST(RowScenario, blanks_take_the_documented_defaults_and_are_named) {
+  RunRow row = complete_row();
+  row.kv_heads = row.head_dim = row.gpus_per_node = row.tp = row.micro_batch = std::nullopt;
+  row.pp = row.vp = row.cp = std::nullopt;
+  row.mlp_gated = row.sp = std::nullopt;
+  row.precision = row.recompute = row.fsdp_zero = row.attention_kernel = "";
+  const RowScenario read = scenario_of_row(row, parts());
+  EXPECT_EQ(read.skipped_because, "");
+  EXPECT_THAT(read.assumed,
+              testing::UnorderedElementsAre(
+                  "kv_heads = 32", "head_dim = 128", "mlp_gated = true", "gpus_per_node = 8",
+                  "tp = 1", "cp = 1", "pp = 1", "micro_batch = 1", "precision = bf16",
+                  "recompute = none", "fsdp_zero = ZeRO-1", "attention_kernel = cudnn9"));
+}
+
+TEST(RowScenario, each_reason_to_leave_a_row_out_is_named) {
+  const auto reason = [](void (*change)(RunRow&)) {
+    RunRow row = complete_row();
+    change(row);
+    return scenario_of_row(row, parts()).skipped_because;
+  };
+  EXPECT_EQ(reason([](RunRow& r) { r.layers = r.vocab = std::nullopt; }),
+            "not stated: layers, vocab");
+  EXPECT_THAT(reason([](RunRow& r) { r.ep = 8; }), HasSubstr("mixture of experts"));
+  EXPECT_THAT(reason([](RunRow& r) { r.software = "abacus"; }), HasSubstr("abacus"));
+  EXPECT_THAT(reason([](RunRow& r) { r.gpu = "H1000"; }), HasSubstr("H1000"));
+  EXPECT_THAT(reason([](RunRow& r) { r.tp = 5; }), HasSubstr("does not divide num_gpus"));
+  EXPECT_THAT(reason([](RunRow& r) { r.global_batch = 63; }), HasSubstr("training.global_batch"));
+  EXPECT_THAT(reason([](RunRow& r) {
+                r.num_gpus = 12;
+                r.tp = r.pp = 1;
+                r.vp = 1;
+              }),
+              HasSubstr("no whole number of nodes"));
+}
+
+TEST(RowScenario, words_of_sources_are_understood) {
+  RunRow row = complete_row();
+  row.pp = row.vp = 1;
+  row.recompute = "selective: fraction 0.25 of whole blocks";
+  RowScenario read = scenario_of_row(row, parts());
+  EXPECT_EQ(read.scenario.training.recompute, Recompute::kFull);
+  EXPECT_DOUBLE_EQ(read.scenario.training.recompute_fraction, 0.25);
+  row.recompute = "selective: saves q,k,v only (save_qkv_proj)";
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.training.recompute, Recompute::kKeepQkv);
+  row.fsdp_zero = "FSDP (ZeRO-2-like: optimizer+grads sharded, params not resharded)";
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.shard, Sharding::kFsdpKeep);
+  row.fsdp_zero = "FULL_SHARD (FSDP, mixed_precision DEFAULT)";
+  row.precision = "fp8-rowwise";
+  read = scenario_of_row(row, parts());
+  EXPECT_EQ(read.scenario.plan.shard, Sharding::kZero3);
+  EXPECT_EQ(read.scenario.training.precision, DataType::kFp8);
+}
+
+TEST(RowScenario, lower_power_slower_memory_and_a_slower_network_take_longer) {
+  const double usual = step_time(complete_row());
+  RunRow row = complete_row();
+  row.gpu_power_watts = 500;
+  EXPECT_GT(step_time(row), usual);
+  row = complete_row();
+  row.hbm_gigabytes_per_second = 2400;
+  EXPECT_GT(step_time(row), usual);
+  row = complete_row();
+  row.allgather_gigabytes_per_second = row.reducescatter_gigabytes_per_second = 40;
+  EXPECT_GT(step_time(row), usual);
+  row = complete_row();
+  row.gpu = "H800";
+  EXPECT_GT(step_time(row), usual);
+}
+
+TEST(RowScenario, sets_change_every_software_stack_and_nothing_else) {
+  const RowParts slow({"software.clock_factor=0.5"});
+  const RowScenario read = scenario_of_row(complete_row(), slow);
+  EXPECT_DOUBLE_EQ(read.scenario.software.clock_factor, 0.5);
+  EXPECT_THROW(RowParts({"parallel.tp=4"}), SpecError);
+  EXPECT_THROW(RowParts({"software.clock=0.5"}), SpecError);
+}
+
+}  // namespace
+}  // namespace herdsim

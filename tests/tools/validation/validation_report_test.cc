@@ -1,0 +1,81 @@
+#include "tools/validation/validation_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "calibrate/profile/csv_table.h"
+
+namespace herdsim {
+namespace {
+
+using nlohmann::json;
+
+// Two rows that can be predicted, of which one has no target, and one that cannot.
+const std::vector<RowPrediction>& predictions(int threads = 1) {
+  static const RowParts kParts({});
+  static std::vector<RowPrediction> rows;
+  rows = predict_rows(
+      parse_run_table("id,software,gpu,layers,hidden,ffn,heads,vocab,seq_len,num_gpus,global_batch,"
+                      "target_step_time_s\n"
+                      "\"a, first\",megatron-te,H100,8,2048,5632,16,32000,2048,8,16,0.2\n"
+                      "b,torch-fsdp,H100,8,2048,5632,16,32000,2048,8,16,\n"
+                      "c,torch-fsdp,TPU,8,2048,5632,16,32000,2048,8,16,1\n",
+                      "runs.csv"),
+      kParts, threads);
+  return rows;
+}
+
+TEST(ValidationReport, json_has_exactly_the_documented_keys) {
+  const json report = json::parse(validation_json(predictions()));
+  std::vector<std::string> keys, row_keys;
+  for (const auto& [key, value] : report.items()) keys.push_back(key);
+  for (const auto& [key, value] : report["rows"][0].items()) row_keys.push_back(key);
+  EXPECT_THAT(keys, testing::UnorderedElementsAre("rows", "predicted", "skipped",
+                                                  "median_abs_error", "p90_abs_error", "bias"));
+  EXPECT_THAT(row_keys, testing::UnorderedElementsAre(
+                            "id", "predicted_step_time_s", "target_step_time_s", "error",
+                            "peak_memory_bytes", "assumed", "skipped_because"));
+  EXPECT_EQ(report["rows"].size(), 3U);
+  EXPECT_EQ(report["predicted"], 2);
+  EXPECT_EQ(report["skipped"], 1);
+}
+
+TEST(ValidationReport, errors_are_predicted_over_target_minus_one) {
+  const json report = json::parse(validation_json(predictions()));
+  const json& row = report["rows"][0];
+  const double error =
+      row["predicted_step_time_s"].get<double>() / row["target_step_time_s"].get<double>() - 1;
+  EXPECT_DOUBLE_EQ(row["error"].get<double>(), error);
+  EXPECT_DOUBLE_EQ(report["median_abs_error"].get<double>(), std::abs(error));
+  EXPECT_DOUBLE_EQ(report["bias"].get<double>(), error);
+  EXPECT_TRUE(report["rows"][1]["error"].is_null());
+  EXPECT_GT(row["peak_memory_bytes"].get<int64_t>(), 0);
+}
+
+TEST(ValidationReport, csv_has_the_documented_columns_and_reads_back) {
+  const CsvTable table(validation_csv(predictions()), "report.csv");
+  EXPECT_THAT(table.columns(),
+              testing::ElementsAre("id", "predicted_step_time_s", "target_step_time_s", "error",
+                                   "peak_memory_bytes", "assumed", "skipped_because"));
+  ASSERT_EQ(table.rows(), 3U);
+  EXPECT_EQ(table.cell(0, 0), "a, first");
+  EXPECT_EQ(table.cell(2, 1), "");
+  EXPECT_EQ(table.cell(2, 6), "no profile of the GPU TPU");
+}
+
+TEST(ValidationReport, table_has_a_line_a_stack_and_the_reasons) {
+  const std::string text = validation_table(predictions());
+  EXPECT_THAT(text, testing::HasSubstr("megatron-te"));
+  EXPECT_THAT(text, testing::HasSubstr("2 of 3 rows predicted"));
+  EXPECT_THAT(text, testing::HasSubstr("no profile of the GPU TPU"));
+}
+
+TEST(ValidationReport, threads_change_nothing) {
+  const std::string one = validation_csv(predictions(1));
+  EXPECT_EQ(validation_csv(predictions(3)), one);
+}
+
+}  // namespace
+}  // namespace herdsim
