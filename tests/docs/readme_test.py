@@ -52,7 +52,7 @@ def main():
                 if command.startswith("tools/"):
                     continue  # installs and builds: what runs this test
                 run = subprocess.run(command, shell=True, cwd=folder, env=environment, text=True,
-                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
                 ran += 1
                 printed = "\n".join(line.rstrip() for line in run.stdout.splitlines()) + "\n" if run.stdout else ""
                 if not pattern_of(expected).match(printed):
