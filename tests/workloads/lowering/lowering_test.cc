@@ -337,6 +337,39 @@ TEST(Lowering, a_split_backward_pass_does_what_the_whole_one_does) {
   }
 }
 
+// Steps that are over when the template's last step is.
+std::set<int> over_with_last(const WorkTemplate& steps, const TypedVector<WorkId, Work>& works) {
+  std::set<int> over;
+  std::vector<int> open = {static_cast<int>(steps.size()) - 1};
+  while (!open.empty()) {
+    const int step = open.back();
+    open.pop_back();
+    if (step == kBefore || !over.insert(step).second) continue;
+    const TemplateStep& at = steps[static_cast<size_t>(step)];
+    open.insert(open.end(), at.after.begin(), at.after.end());
+    for (int before = 0; before < step; ++before) {
+      const WorkId earlier = steps[static_cast<size_t>(before)].work;
+      if (works[earlier].stream == works[at.work].stream) open.push_back(before);
+    }
+  }
+  return over;
+}
+
+TEST(Lowering, nothing_is_computed_or_transferred_that_nobody_waits_for) {
+  for (const PlanCase& c : cases()) {
+    TypedVector<WorkId, Work> works;
+    const PassTemplates layer = layer_templates(c.spec(), works);
+    const PassTemplates head = head_templates(c.spec(), works);
+    for (const WorkTemplate PassTemplates::*part :
+         {&PassTemplates::forward, &PassTemplates::backward, &PassTemplates::backward_input,
+          &PassTemplates::backward_weight}) {
+      for (const WorkTemplate* steps : {&(layer.*part), &(head.*part)}) {
+        EXPECT_EQ(over_with_last(*steps, works).size(), steps->size()) << c.name;
+      }
+    }
+  }
+}
+
 TEST(Lowering, chunked_transfers_move_the_same_bytes_and_flops) {
   for (const PlanCase& c : cases()) {
     PlanCase chunked = c;
