@@ -118,10 +118,11 @@ std::vector<ExplainedTransfer> explain_transfers(const Scenario& scenario,
     if (count == 0) continue;
     const bool is_send = work.kind == WorkKind::kSend;
     const CollectiveKind kind = is_send ? CollectiveKind::kSendRecv : work.collective;
-    const std::string name =
-        work.communicator == Communicator::kGradient || is_send
-            ? work.name
-            : std::string(work.stream == Stream::kTp ? "TP " : "CP ") + work.name;
+    // Collectives of layers are named by their kind alone.
+    const std::string axis = work.stream == Stream::kTp   ? "TP "
+                             : work.stream == Stream::kCp ? "CP "
+                                                          : "";
+    const std::string name = axis + work.name;
     ExplainedTransfer& line = lines[{name, work.bytes.count()}];
     line.name = name;
     line.calls += count;
