@@ -22,16 +22,6 @@ std::optional<Number> number_of(std::string_view text) {
   return value;
 }
 
-[[noreturn]] void reject(std::string field, std::string problem, std::string allowed,
-                         std::string nearest = "") {
-  Fault fault;
-  fault.field = std::move(field);
-  fault.problem = std::move(problem);
-  fault.allowed = std::move(allowed);
-  fault.nearest = std::move(nearest);
-  throw SpecError({fault});
-}
-
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (;;) {
@@ -43,6 +33,15 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 }  // namespace
+
+void reject(std::string field, std::string problem, std::string allowed, std::string nearest) {
+  Fault fault;
+  fault.field = std::move(field);
+  fault.problem = std::move(problem);
+  fault.allowed = std::move(allowed);
+  fault.nearest = std::move(nearest);
+  throw SpecError({fault});
+}
 
 Scenario scenario_of(const Options& options, const std::string& name) {
   std::vector<std::string> sets = options.sets;

@@ -10,6 +10,10 @@
 
 namespace herdsim {
 
+// Throws: SpecError with this one fault, for an option or operand.
+[[noreturn]] void reject(std::string field, std::string problem, std::string allowed,
+                         std::string nearest = "");
+
 // The scenario of one operand with --set and --seed applied; its warnings go to the error stream.
 Scenario scenario_of(const Options& options, const std::string& name);
 

@@ -12,22 +12,13 @@
 #include "calibrate/profile/profile_check.h"
 #include "calibrate/profile/profile_file.h"
 #include "sim/base/error.h"
+#include "tools/herdsim/load_options.h"
 #include "tools/report/profile_report.h"
 #include "tools/report/topology_report.h"
 #include "tools/scenario/load_scenario.h"
 
 namespace herdsim {
 namespace {
-
-[[noreturn]] void reject(std::string field, std::string problem, std::string allowed,
-                         std::string nearest = "") {
-  Fault fault;
-  fault.field = std::move(field);
-  fault.problem = std::move(problem);
-  fault.allowed = std::move(allowed);
-  fault.nearest = std::move(nearest);
-  throw SpecError({fault});
-}
 
 void write_graphviz(const ClusterSpec& cluster, const std::string& path) {
   if (cluster.gpus > kGraphvizGpus) {
