@@ -1,9 +1,10 @@
-# herdsim_library(NAME name [DEPS lib...] [LINK target...] SOURCES file...)
+# herdsim_library(NAME name [QUICK] [DEPS lib...] [LINK target...] SOURCES file...)
 #   A static library herdsim_<name> (alias herdsim::<name>) of the current folder. DEPS are Herdsim libraries and are
 #   the only folders whose headers it may include: tests/check_includes reads them back from the file written here.
-#   LINK names third-party targets. Include paths start at the repository root.
+#   LINK names third-party targets. Include paths start at the repository root. QUICK: compiled with -O1, for code
+#   that formats and parses and is never in a loop that counts.
 # herdsim_test(NAME name LABEL label [DEPS lib...] SOURCES file...)
-#   One GoogleTest binary a folder, registered with CTest under one label.
+#   One GoogleTest binary a folder, registered with CTest under one label, compiled with -O1.
 # herdsim_benchmark(NAME name [DEPS lib...] SOURCES file...)
 #   One Google Benchmark binary; never run by CTest.
 include_guard(GLOBAL)
@@ -25,9 +26,12 @@ endif()
 set_property(GLOBAL PROPERTY HERDSIM_LIBRARIES "")
 
 function(herdsim_library)
-  cmake_parse_arguments(ARG "" "NAME" "DEPS;LINK;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "QUICK" "NAME" "DEPS;LINK;SOURCES" ${ARGN})
   set(target herdsim_${ARG_NAME})
   add_library(${target} STATIC ${ARG_SOURCES})
+  if(ARG_QUICK)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
   add_library(herdsim::${ARG_NAME} ALIAS ${target})
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_link_libraries(${target} PUBLIC herdsim_options PRIVATE herdsim_warnings)
@@ -53,6 +57,7 @@ function(herdsim_test)
   list(TRANSFORM ARG_DEPS PREPEND herdsim_)
   target_link_libraries(${target} PRIVATE ${ARG_DEPS} ${ARG_LINK} herdsim_warnings GTest::gtest GTest::gmock
                                           GTest::gtest_main)
+  target_compile_options(${target} PRIVATE -O1) # compiling them takes longer than running them
   target_precompile_headers(${target} PRIVATE <gtest/gtest.h>)
   target_compile_definitions(${target} PRIVATE HERDSIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME ${ARG_NAME} COMMAND ${target} --gtest_brief=1)
