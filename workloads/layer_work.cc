@@ -43,9 +43,9 @@ class TemplateBuilder {
 
   // Gathers the sequence-split input of a block and runs its first kernels. With chunked overlap the GEMMs start when
   // the first chunk is there and the rest arrives beside them; the result waits for both.
-  int gather_then(std::string name, std::vector<Kernel> kernels, std::vector<int> after) {
+  int gather_then(std::string name, std::vector<Kernel> kernels, std::vector<int> after,
+                  Bytes all) {
     if (!spec_.splits_sequence()) return compute(std::move(name), std::move(kernels), after);
-    const Bytes all = spec_.activation();
     if (spec_.software.tp_overlap == TpOverlap::kNone) {
       return compute(std::move(name), std::move(kernels),
                      {tensor(CollectiveKind::kAllGather, all, std::move(after))});
@@ -59,10 +59,11 @@ class TemplateBuilder {
   }
 
   // Runs the last kernels of a block and reduces its output over the group, in chunks where the stack overlaps.
-  int then_reduce(std::string name, std::vector<Kernel> kernels, std::vector<int> after) {
-    const Bytes all = spec_.activation();
+  // Without sequence parallelism an all-reduce in bf16 does it.
+  int then_reduce(std::string name, std::vector<Kernel> kernels, std::vector<int> after,
+                  Bytes all) {
     if (!spec_.splits_sequence()) {
-      return tensor(CollectiveKind::kAllReduce, all,
+      return tensor(CollectiveKind::kAllReduce, spec_.activation(),
                     {compute(std::move(name), std::move(kernels), std::move(after))});
     }
     if (spec_.software.tp_overlap == TpOverlap::kNone) {
@@ -218,16 +219,16 @@ int append_layer_forward(TemplateBuilder& t, const LayerKernels& k, const Worklo
   const ElementwiseTraffic& traffic = spec.software.forward;
   int at = t.compute("norm", {k.elementwise("norm", traffic, 0.3, 0)}, {before});
   at = t.gather_then("qkv", {k.forward("qkv", h, k.qkv_out()), k.elementwise("rope", traffic, 0.2, 0)},
-                     {at});
+                     {at}, spec.linear_activation());
   at = t.context(CollectiveKind::kAllGather, k.keys_and_values(), {at});
   std::vector<Kernel> attention = k.attention_with_copies(AttentionPass::kForward);
   attention.push_back(k.forward("proj", k.proj_in(), h));
-  at = t.then_reduce("attention, proj", std::move(attention), {at});
+  at = t.then_reduce("attention, proj", std::move(attention), {at}, spec.linear_activation());
   at = t.compute("residual, norm", {k.elementwise("residual, norm", traffic, 0.3, 0)}, {at});
   at = t.gather_then("gate, up, activation",
                      {k.forward("gate, up", h, k.up_out()), k.elementwise("activation", traffic, 0, 1)},
-                     {at});
-  at = t.then_reduce("down", {k.forward("down", k.down_in(), h)}, {at});
+                     {at}, spec.linear_activation());
+  at = t.then_reduce("down", {k.forward("down", k.down_in(), h)}, {at}, spec.linear_activation());
   return t.compute("residual", {k.elementwise("residual", traffic, 0.2, 0)}, {at});
 }
 
@@ -280,14 +281,16 @@ int append_recomputation(TemplateBuilder& t, const LayerKernels& k, const Worklo
   }
   if (parts.qkv) {
     at = t.gather_then(
-        "qkv again", {k.forward("qkv", h, k.qkv_out()), k.elementwise("rope", traffic, 0.2, 0)}, {at});
+        "qkv again", {k.forward("qkv", h, k.qkv_out()), k.elementwise("rope", traffic, 0.2, 0)}, {at},
+        spec.linear_activation());
     at = t.context(CollectiveKind::kAllGather, k.keys_and_values(), {at});
   }
   std::vector<Kernel> attention;
   if (parts.attention) attention = k.attention_with_copies(AttentionPass::kForward);
   if (parts.projection > 0) {
     attention.push_back(share_of(k.forward("proj", k.proj_in(), h), parts.projection));
-    at = t.then_reduce("attention, proj again", std::move(attention), {at});
+    at = t.then_reduce("attention, proj again", std::move(attention), {at},
+                       spec.linear_activation());
   } else {
     at = t.compute("attention again", std::move(attention), {at});
   }
@@ -296,12 +299,14 @@ int append_recomputation(TemplateBuilder& t, const LayerKernels& k, const Worklo
   const Kernel activation = k.elementwise("activation", traffic, 0, 1);
   if (parts.up > 0) {
     at = t.gather_then("gate, up, activation again",
-                       {share_of(k.forward("gate, up", h, k.up_out()), parts.up), activation}, {at});
+                       {share_of(k.forward("gate, up", h, k.up_out()), parts.up), activation}, {at},
+                       spec.linear_activation());
   } else {
     at = t.compute("activation again", {activation}, {at});
   }
   if (!parts.down) return at;
-  return t.then_reduce("down again", {k.forward("down", k.down_in(), h)}, {at});
+  return t.then_reduce("down again", {k.forward("down", k.down_in(), h)}, {at},
+                       spec.linear_activation());
 }
 
 // One block's backward pass: gradients of its row-parallel product, `middle` (attention or activation), its
@@ -325,15 +330,15 @@ int append_block_backward(TemplateBuilder& t, const LayerKernels& k, const Workl
   const bool regather = split && weight && spec.software.tp_regather_in_backward;
   if (!input) {
     const int inputs =
-        regather ? t.tensor(CollectiveKind::kAllGather, spec.activation(), {at}) : at;
+        regather ? t.tensor(CollectiveKind::kAllGather, spec.linear_activation(), {at}) : at;
     at = t.compute(std::string(row) + " wgrad", inner, {at});
     return t.compute(column_name + " wgrad", column_weight, {at, inputs});
   }
 
-  at = t.gather_then(std::string(row) + " backward", inner, {at});
+  at = t.gather_then(std::string(row) + " backward", inner, {at}, spec.linear_activation());
   const bool overlap = spec.software.tp_backward_overlap;
   int gathered = at;
-  if (regather) gathered = t.tensor(CollectiveKind::kAllGather, spec.activation(), {at});
+  if (regather) gathered = t.tensor(CollectiveKind::kAllGather, spec.linear_activation(), {at});
   const int data = t.compute(column_name + " dgrad", {k.dgrad(column_name, h, column_out)},
                              {overlap ? at : gathered});
   const auto reduce = split ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
@@ -424,7 +429,7 @@ PassTemplates head_templates(const WorkloadSpec& spec, TypedVector<WorkId, Work>
       "logits",
       {k.gemm("logits", k.tokens(), vocab, h, GemmPass::kForward, DataType::kBf16),
        k.stream("loss", logits / 2, spec.software.logit_stream)},
-      {at});
+      {at}, spec.activation());
   // Maximum and sum of every token's logits over the vocabulary shards, fp32.
   forward.tensor(CollectiveKind::kAllReduce, Bytes(spec.tokens() * 2 * 4), {at});
   out.forward = forward.build();
@@ -446,7 +451,7 @@ PassTemplates head_templates(const WorkloadSpec& spec, TypedVector<WorkId, Work>
     if (part == BackwardPart::kWeight) {
       t.compute("logits wgrad", kernels, {kBefore});
     } else {
-      t.then_reduce("logits backward", kernels, {kBefore});
+      t.then_reduce("logits backward", kernels, {kBefore}, spec.activation());
     }
     return t.build();
   };

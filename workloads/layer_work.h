@@ -46,6 +46,11 @@ struct WorkloadSpec {
   int64_t tokens() const { return plan.micro_batch * training.sequence_length / plan.cp; }
   // Bytes of one activation tensor [tokens, hidden] in bf16, and of the part of it that a rank sends to the next stage.
   Bytes activation() const { return Bytes(tokens() * model.hidden * 2); }
+  // The same tensor as a tensor-parallel group gathers it before a product, or scatters it after one of the forward pass.
+  Bytes linear_activation() const {
+    const bool fp8 = software.tp_fp8_transfers && training.precision == DataType::kFp8;
+    return activation() / (fp8 ? 2 : 1);
+  }
   bool splits_sequence() const { return plan.sequence_parallel && plan.tp > 1; }
   Bytes stage_message() const { return splits_sequence() ? activation() / plan.tp : activation(); }
   // Parameters of one layer, of the embedding and of the head on one rank of the tensor-parallel group.

@@ -50,6 +50,10 @@ struct SoftwareStack {
   // That gather runs beside the data gradient, and the reduce-scatter of the input gradient beside the weight gradient
   // (Megatron-LM without user buffers does both).
   bool tp_backward_overlap = true;
+  // With fp8 products: their inputs are cast before they are gathered, and the forward pass scatters partial sums in fp8,
+  // so that these transfers move a byte an element (Transformer Engine's user buffers with fp8_buf). Input gradients are
+  // reduced in bf16.
+  bool tp_fp8_transfers = false;
   bool p2p_async = true;       // pipeline transfers run beside compute
   bool dp_overlap = true;      // gradient reduction and parameter gathering run beside compute
   // Sharded optimizers: updated parameters are gathered beside the next forward pass, or else before it begins.

@@ -51,6 +51,7 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_tp_overlap_chunks(s.tp_overlap_chunks);
   m->set_tp_regather_in_backward(s.tp_regather_in_backward);
   m->set_tp_backward_overlap(s.tp_backward_overlap);
+  m->set_tp_fp8_transfers(s.tp_fp8_transfers);
   m->set_p2p_async(s.p2p_async);
   m->set_dp_overlap(s.dp_overlap);
   m->set_activation_hidden_bytes(s.activation_hidden_bytes);
@@ -217,6 +218,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .tp_overlap_chunks = m.tp_overlap_chunks(),
           .tp_regather_in_backward = m.tp_regather_in_backward(),
           .tp_backward_overlap = m.tp_backward_overlap(),
+          .tp_fp8_transfers = m.tp_fp8_transfers(),
           .p2p_async = m.p2p_async(),
           .dp_overlap = m.dp_overlap(),
           .dp_gather_overlap = m.dp_gather_overlap(),

@@ -28,6 +28,7 @@ RowPrediction predict(const RunRow& row, const RowParts& parts) {
   try {
     const StepResult result = simulate_step(scenario.scenario, {}).result;
     out.predicted_step_time_s = result.step_time.seconds();
+    out.account_s = result.time_account_seconds();
     if (result.peak_stage() != nullptr) out.peak_memory = result.peak_stage()->peak;
   } catch (const SpecError& error) {
     const Fault& first = error.faults().front();
@@ -50,6 +51,15 @@ size_t count_predicted(const std::vector<RowPrediction>& rows) {
   return static_cast<size_t>(std::count_if(rows.begin(), rows.end(), [](const RowPrediction& row) {
     return row.predicted_step_time_s.has_value();
   }));
+}
+
+nlohmann::ordered_json account_json(const RowPrediction& row) {
+  if (!row.predicted_step_time_s) return nullptr;
+  nlohmann::ordered_json account;
+  for (size_t i = 0; i < kTimeTerms; ++i) {
+    account[std::string(kTimeTermNames[i])] = row.account_s[i];
+  }
+  return account;
 }
 
 nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
@@ -146,6 +156,7 @@ std::string validation_json(const std::vector<RowPrediction>& rows) {
     line["predicted_step_time_s"] = number_or_null(row.predicted_step_time_s);
     line["target_step_time_s"] = number_or_null(row.target_step_time_s);
     line["error"] = number_or_null(row.error());
+    line["time_account_s"] = account_json(row);
     line["peak_memory_bytes"] = row.peak_memory ? nlohmann::ordered_json(row.peak_memory->count())
                                                 : nlohmann::ordered_json(nullptr);
     line["assumed"] = row.assumed;

@@ -1,12 +1,14 @@
 // Predictions beside measurements: every row, and how far off each software stack is.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "calibrate/profile/error_summary.h"
 #include "sim/base/units.h"
+#include "sim/metrics/step_result.h"
 #include "tools/validation/row_scenario.h"
 #include "tools/validation/run_table.h"
 
@@ -16,6 +18,9 @@ struct RowPrediction {
   std::string id, software;
   std::optional<double> predicted_step_time_s, target_step_time_s;
   std::optional<Bytes> peak_memory;
+  // Where the predicted time goes, mean over ranks, in the order of kTimeTermNames; zeros where
+  // skipped.
+  std::array<double, kTimeTerms> account_s{};
   std::vector<std::string> assumed;
   std::string skipped_because;  // empty where predicted
 
@@ -33,6 +38,7 @@ ErrorSummary overall_error(const std::vector<RowPrediction>& rows);
 std::vector<ErrorSummary> error_by_software(const std::vector<RowPrediction>& rows);
 
 std::string validation_table(const std::vector<RowPrediction>& rows);
+// A row has its "time_account_s" as in the JSON of a step, null where skipped.
 // {"rows", "predicted", "skipped", "median_abs_error", "p90_abs_error", "bias"}; errors are null
 // without a target.
 std::string validation_json(const std::vector<RowPrediction>& rows);

@@ -97,6 +97,7 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
                                     "tp_overlap_chunks=11",
                                     "tp_regather_in_backward=false",
                                     "tp_backward_overlap=false",
+                                    "tp_fp8_transfers=true",
                                     "p2p_async=false",
                                     "dp_overlap=false",
                                     "activation_hidden_bytes=12",
@@ -123,6 +124,7 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
   EXPECT_EQ(s.parameter_gather_type, DataType::kFp32);
   EXPECT_EQ(s.tp_overlap, TpOverlap::kChunked);
   EXPECT_EQ(s.tp_overlap_chunks, 11);
+  EXPECT_TRUE(s.tp_fp8_transfers);
   EXPECT_FALSE(s.tp_regather_in_backward || s.tp_backward_overlap || s.p2p_async || s.dp_overlap);
 }
 

@@ -36,10 +36,19 @@ TEST(ValidationReport, json_has_exactly_the_documented_keys) {
                                                   "median_abs_error", "p90_abs_error", "bias"));
   EXPECT_THAT(row_keys, testing::UnorderedElementsAre(
                             "id", "predicted_step_time_s", "target_step_time_s", "error",
-                            "peak_memory_bytes", "assumed", "skipped_because"));
+                            "time_account_s", "peak_memory_bytes", "assumed",
+                            "skipped_because"));
   EXPECT_EQ(report["rows"].size(), 3U);
   EXPECT_EQ(report["predicted"], 2);
   EXPECT_EQ(report["skipped"], 1);
+}
+
+TEST(ValidationReport, the_account_of_a_row_sums_to_its_prediction) {
+  for (const RowPrediction& row : predictions()) {
+    double sum = 0;
+    for (const double seconds : row.account_s) sum += seconds;
+    EXPECT_NEAR(sum, row.predicted_step_time_s.value_or(0), 1e-9) << row.id;
+  }
 }
 
 TEST(ValidationReport, errors_are_predicted_over_target_minus_one) {

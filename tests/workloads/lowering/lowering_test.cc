@@ -393,5 +393,39 @@ TEST(Lowering, chunked_transfers_move_the_same_bytes_and_flops) {
   }
 }
 
+// Of the transfers of a layer's forward pass over the tensor-parallel group all are halved; of the
+// backward pass the reductions of input gradients are not.
+TEST(Lowering, fp8_transfers_halve_all_but_the_reduced_input_gradients) {
+  int compared = 0;
+  for (const PlanCase& c : cases()) {
+    if (!c.spec().splits_sequence()) continue;
+    const auto moved = [&](DataType precision, bool fp8_transfers,
+                           const WorkTemplate PassTemplates::*part, CollectiveKind kind) {
+      PlanCase variant = c;
+      variant.training.precision = precision;
+      variant.software.tp_fp8_transfers = fp8_transfers;
+      TypedVector<WorkId, Work> works;
+      const PassTemplates layer = layer_templates(variant.spec(), works, false);
+      int64_t sum = 0;
+      for (const TemplateStep& step : layer.*part) {
+        const Work& work = works[step.work];
+        if (work.stream == Stream::kTp && work.collective == kind) sum += work.bytes.count();
+      }
+      return sum;
+    };
+    for (const auto part : {&PassTemplates::forward, &PassTemplates::backward}) {
+      for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+        const int64_t plain = moved(DataType::kFp8, false, part, kind);
+        const bool kept =
+            part == &PassTemplates::backward && kind == CollectiveKind::kReduceScatter;
+        EXPECT_EQ(moved(DataType::kFp8, true, part, kind), kept ? plain : plain / 2) << c.name;
+        EXPECT_EQ(moved(DataType::kBf16, true, part, kind), plain) << c.name;
+        compared += plain > 0;
+      }
+    }
+  }
+  EXPECT_GT(compared, 100);
+}
+
 }  // namespace
 }  // namespace herdsim
