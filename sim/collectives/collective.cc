@@ -152,11 +152,12 @@ void take_measured_steps(CollectiveKind kind, Bytes bytes, const GroupShape& g, 
                          CollectivePlan& plan) {
   const double steps = as_double((g.ranks - 1) * passes_of(kind));
   const double wire_us = as_double(bytes.count()) / as_double(g.ranks) /
-                         (1000 * ring_bus_bandwidth(g, t));
-  const double step_us = std::max(t.ring_step_least, wire_us + t.ring_step_extra);
+                         (1000 * std::min(ring_bus_bandwidth(g, t), t.ring_step_bandwidth));
+  const double step_us = ring_step(wire_us, t.ring_step_hop);
   plan.latency = microseconds_rounded_up(t.ring_base.simple + steps * (step_us - wire_us));
-  plan.rate_cap = std::max(Bandwidth::from_bytes_per_second(1),
-                           bytes_per_second(as_double(plan.volume.count()) / (steps * wire_us * 1e-6)));
+  plan.rate_cap =
+      std::max(Bandwidth::from_bytes_per_second(1),
+               bytes_per_second(as_double(plan.volume.count()) / (steps * wire_us * 1e-6)));
 }
 
 bool measured(const CollectiveCorrection& c, Bytes bytes, const GroupShape& g) {
@@ -203,7 +204,7 @@ CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShap
   plan.rate_cap = std::max(
       Bandwidth::from_bytes_per_second(1),
       bytes_per_second(share.value() * cost.bandwidth * 1e9 * correction.efficiency.at(bytes)));
-  if (plan.algorithm == Algorithm::kRing && g.nodes > 1 && t.ring_step_extra > 0) {
+  if (plan.algorithm == Algorithm::kRing && g.nodes > 1 && t.ring_step_hop > 0) {
     take_measured_steps(kind, bytes, g, t, plan);
   }
   plan.nic_crossings = g.nodes > 1 ? 1 : 0;

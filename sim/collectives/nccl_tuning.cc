@@ -119,6 +119,14 @@ double SizeCurve::at(Bytes bytes) const {
   return values[index] * std::pow(values[index + 1] / values[index], share);
 }
 
+double ring_step(double wire, double hop) {
+  return std::pow(std::pow(wire, 1.5) + std::pow(hop, 1.5), 1 / 1.5);
+}
+
+double ring_hop(double step, double wire) {
+  return std::pow(std::pow(step, 1.5) - std::pow(wire, 1.5), 1 / 1.5);
+}
+
 NcclTuning h100_tuning(std::string_view nccl_version) {
   const int minor = minor_version(nccl_version).value_or(kOldestMinor);
   const Release& release = release_of(minor);

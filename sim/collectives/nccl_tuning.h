@@ -68,9 +68,9 @@ struct NcclTuning {
   double p2p_peer = 4.7;    // of an all-to-all, for each remote peer
   double network_post = 1;  // CPU time to post a transfer: 1 Intel, 2 AMD; three times for Simple
   std::array<double, kHopClasses> hop_extra{};
-  // A fabric measured in a job: what each step of a ring across hosts takes beyond its bytes on the wire, and its least
-  // time. Then a ring takes base + (R - 1) * max(least, bytes / R / bandwidth + extra). Zero: as predicted.
-  double ring_step_extra = 0, ring_step_least = 0;
+  // A fabric measured in a job: a ring across hosts takes base + (R - 1) * ring_step(wire, hop), microseconds, where
+  // wire = bytes / R / min(bandwidth, ring_step_bandwidth). Zero hop: as predicted.
+  double ring_step_hop = 0, ring_step_bandwidth = 0;
 
   // Gigabytes per second.
   double ring_bandwidth = 360;      // bus bandwidth of a ring where NVLink limits it
@@ -91,6 +91,13 @@ struct NcclTuning {
   CollectiveCorrection ring, nic_ring;  // limited by NVLink (8 ranks a node), by the NICs (fewer)
   CollectiveCorrection pat, all_to_all, send_recv;
 };
+
+// A step of a ring whose bytes take `wire` and whose hop takes `hop`: between the longer of the two and their sum, as
+// one cloud's all-gathers of 1 GiB over 16 to 512 GPUs are (24 to 38 us a step beyond the wire).
+//   step = (wire^3/2 + hop^3/2)^2/3
+double ring_step(double wire, double hop);
+// The hop of a step that was measured. Requires: step >= wire.
+double ring_hop(double step, double wire);
 
 // For a host with 8 H100, NVSwitch and a 400 Gb/s NIC a GPU. `nccl_version` is "2.20" or "2.20.5";
 // a release that is not in the table takes the row of the nearest one before it, or of the first.

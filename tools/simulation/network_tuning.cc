@@ -14,10 +14,19 @@ constexpr double kNvlink = 450e9;
 constexpr double kNic = 50e9;
 constexpr Bytes kMeasuredSize = gibibytes(1);
 
-// Microseconds. A fabric whose steps take this much longer is one of a cloud, on which none takes less than kLeastStep:
-// 0.67 ms for the 15 steps of small collectives over two hosts.
+// Microseconds. A fabric whose steps take this much longer is one of a cloud, on which none takes
+// less than kLeastStep: 0.67 ms for the 15 steps of small collectives over two hosts. A fabric
+// whose steps take this much longer than the bytes on the wire is one of a cloud.
 constexpr double kSlowStep = 15;
-constexpr double kLeastStep = 45;
+// Gigabytes per second: bus bandwidth of rings over 2 to 4 hosts of such a fabric, 1 GiB (216 to
+// 230 in the jobs of a published grid of runs).
+constexpr double kCloudRing = 228;
+// A step of small collectives there. One bandwidth at 1 GiB tells a hop of 40 from one of 50 badly
+// and from one of 150 well: a fabric is healthy until the job's own figure says at least twice
+// this.
+constexpr double kCloudHop = 48;
+// Up to this many ranks the bytes of a step at 1 GiB outlast any hop.
+constexpr int64_t kFewRanks = 32;
 
 void scale(SizeCurve& curve, double factor) {
   for (double& value : curve.values) value *= factor;
@@ -62,11 +71,14 @@ void calibrate(CollectiveKind kind, Bandwidth measured, const GroupShape& job, N
     scale(tuning.tree_two_nodes.efficiency, faster);
     return;
   }
-  const double wire = static_cast<double>(kMeasuredSize.count()) / static_cast<double>(job.ranks) /
-                      (ring_bus_bandwidth(job, tuning) * 1e9);
-  const double extra = (seconds / static_cast<double>(job.ranks - 1) - wire) * 1e6;
-  tuning.ring_step_extra = std::max(tuning.ring_step_extra, extra);
-  if (extra > kSlowStep) tuning.ring_step_least = std::max(kLeastStep, extra);
+  const double step = seconds / static_cast<double>(job.ranks - 1) * 1e6;
+  const auto chunk = static_cast<double>(kMeasuredSize.count()) / static_cast<double>(job.ranks);
+  const double ring = ring_bus_bandwidth(job, tuning);
+  if (step <= chunk / (1e3 * ring) + kSlowStep) return;
+  tuning.ring_step_bandwidth = std::min(ring, kCloudRing);
+  const double wire = chunk / (1e3 * tuning.ring_step_bandwidth);
+  const double hop = job.ranks > kFewRanks ? ring_hop(step, wire) : 0;
+  tuning.ring_step_hop = std::max(tuning.ring_step_hop, hop > 2 * kCloudHop ? hop : kCloudHop);
 }
 
 }  // namespace

@@ -6,11 +6,10 @@
 // A run that measured its own collectives on the whole job, at 1 GiB, moves them further. On one
 // host the ratio of measured to predicted bus bandwidth scales the rings or the all-reduce there.
 // Across hosts an all-gather or reduce-scatter spends what it takes beyond its bytes on the wire in
-// the R - 1 steps of its ring:
-//   step extra = measured time / (R - 1) - 1 GiB / R / bandwidth
-// 20 to 45 us a step on one cloud's fabric, 150 to 320 us on a bad one; each step of any ring across
-// hosts takes that much longer, and none less than 45 us there. An all-reduce, which is a tree
-// there, scales the rate of trees.
+// the hops of its ring's R - 1 steps (ring_step() in nccl_tuning.h): about 48 us a hop on one cloud's
+// fabric, 150 to 320 us on a bad one. One bandwidth tells those two apart and no more, so a job takes
+// its own hop only where it is twice that of a healthy cloud. An all-reduce, which is a tree there,
+// scales the rate of trees.
 #pragma once
 
 #include "sim/collectives/nccl_tuning.h"
