@@ -281,9 +281,16 @@ class StageLowering {
     const std::vector<UnitKind>& sequence = units();
     const bool weight = part != &PassTemplates::backward_input;
     const bool last = weight && --backwards_left_[static_cast<size_t>(chunk_)] == 0;
+    const bool gathers = gathers_each_pass() && input;
+    std::optional<OpId> gathered;
+    if (gathers) gathered = gather_ahead(sequence.back());
     for (size_t u = sequence.size(); u-- > 0;) {
       const UnitKind unit = sequence[u];
-      if (gathers_each_pass() && input) start.push_back(gather_ahead(unit));
+      if (gathers) {
+        start.push_back(*gathered);
+        // Before this unit's reduction, which shares the stream and has to wait for its gradients.
+        if (u > 0) gathered = gather_ahead(sequence[u - 1], unit_ends_.size());
+      }
       if (input) launch(shared_.launch[static_cast<size_t>(unit)].backward, start);
       start = stamp(shared_.passes[static_cast<size_t>(unit)].*part, start);
       if (data_ranks() > 1 && (last || (weight && reduces_each_pass()))) {
@@ -307,11 +314,15 @@ class StageLowering {
     launched_ = add(*work, after);
   }
 
-  // Issued when the unit before it starts to compute: one unit ahead, as FSDP prefetches.
-  OpId gather_ahead(UnitKind unit) {
+  // Issued when the unit before it starts to compute: one unit ahead, as FSDP prefetches. `ends`: of how many units the
+  // last ops are known, not counting the one before it.
+  OpId gather_ahead(UnitKind unit, size_t ends) {
     std::vector<OpId> after;
-    if (unit_ends_.size() >= 2) after.push_back(unit_ends_[unit_ends_.size() - 2]);
+    if (ends > 0) after.push_back(unit_ends_[ends - 1]);
     return add(shared_.gather[static_cast<size_t>(unit)], after);
+  }
+  OpId gather_ahead(UnitKind unit) {
+    return gather_ahead(unit, unit_ends_.empty() ? 0 : unit_ends_.size() - 1);
   }
 
   void reduce(UnitKind unit, const std::vector<OpId>& after) {

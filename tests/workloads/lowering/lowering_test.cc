@@ -276,6 +276,38 @@ TEST(Lowering, each_parameter_is_gathered_and_reduced_as_often_as_its_sharding_s
   }
 }
 
+// One stream for both: a reduction that waits for its gradients would hold up the next gather.
+TEST(Lowering, a_backward_pass_gathers_the_next_unit_before_it_reduces_one) {
+  int checked = 0;
+  for (const PlanCase& c : cases()) {
+    // A split backward pass reduces in its weight half and gathers in its input half.
+    if (c.plan.shard != Sharding::kZero3 || !c.software.dp_overlap || c.row().splits_backward)
+      continue;
+    const OpGraph graph = c.lower();
+    for (size_t p = 0; p < graph.programs.size(); ++p) {
+      const Program& program = graph.programs[ProgramId(p)];
+      const std::vector<OpId>& order = program.stream_order[static_cast<size_t>(Stream::kDp)];
+      const auto pass = [&](size_t i) {
+        const Op& op = program.ops[order[i].index()];
+        return std::pair(op.micro_batch, op.chunk);
+      };
+      const auto name = [&](size_t i) -> const std::string& {
+        return graph.works[program.ops[order[i].index()].work].name;
+      };
+      for (size_t i = 0; i < order.size(); ++i) {
+        if (!name(i).starts_with("reduce")) continue;
+        size_t next = i + 1;
+        while (next < order.size() && !name(next).starts_with("reduce")) ++next;
+        if (next == order.size() || pass(next) != pass(i)) continue;
+        ASSERT_GT(i, 0U) << c.name;
+        EXPECT_TRUE(name(i - 1).starts_with("gather")) << c.name << " " << name(i - 1);
+        ++checked;
+      }
+    }
+  }
+  EXPECT_GT(checked, 50);
+}
+
 TEST(Lowering, the_whole_job_meets_once_in_the_gradient_norm) {
   for (const PlanCase& c : cases()) {
     std::map<ProgramId, int> meetings;
