@@ -23,6 +23,7 @@ struct Recipe {
   double hbm_gigabytes_per_second = 0;
   int64_t sms = 0;
   double board_watts = 0;
+  double training_clock = 1;  // of the tables' clock; 1: not written
   double bf16 = 0, fp8 = 0, fp32 = 0;  // dense TFLOP/s
 
   std::string gemm_sustained, gemm_burst, gemm_fp8;  // empty: none

@@ -103,6 +103,8 @@ void diff_device(Differ& differ, const DeviceProfile& first, const DeviceProfile
   differ.number("launch.floor_microseconds", first.launch_floor.seconds() * 1e6,
                 second.launch_floor.seconds() * 1e6);
   differ.provenance("launch", first.launch_provenance, second.launch_provenance);
+  differ.number("clock.training_factor", first.training_clock, second.training_clock);
+  differ.provenance("clock", first.clock_provenance, second.clock_provenance);
 }
 
 std::string gemm_name(const GemmSurface& s) {

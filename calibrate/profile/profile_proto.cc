@@ -491,6 +491,11 @@ DeviceProfile read_profile(const profile::Profile& in, const Place& root) {
   check_positive(root.child("launch"), "floor_microseconds", in.launch().floor_microseconds());
   out.launch_floor = seconds_rounded_up(in.launch().floor_microseconds() * 1e-6);
   out.launch_provenance = provenance(in.launch().source(), root.child("launch").child("source"));
+  if (in.has_clock()) {
+    check_positive(root.child("clock"), "training_factor", in.clock().training_factor());
+    out.training_clock = in.clock().training_factor();
+    out.clock_provenance = provenance(in.clock().source(), root.child("clock").child("source"));
+  }
   read_gemms(in, root, out);
   std::set<std::string> kernels;
   for (int i = 0; i < in.attention_size(); ++i) {

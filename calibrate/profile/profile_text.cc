@@ -130,6 +130,12 @@ void write_device(Writer& out, const DeviceProfile& p) {
   out.field("floor_microseconds", p.launch_floor.seconds() * 1e6);
   out.source(p.launch_provenance);
   out.close();
+  if (p.training_clock != 1) {
+    out.open("clock");
+    out.field("training_factor", p.training_clock);
+    out.source(p.clock_provenance);
+    out.close();
+  }
 }
 
 void write_gemm(Writer& out, const GemmSurface& surface) {

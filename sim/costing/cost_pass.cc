@@ -66,6 +66,7 @@ CostedGraph cost_graph(const OpGraph& graph, const DeviceProfile& profile,
   const KernelCoster coster{profile, *attention, software.fp8_cast_share};
   const double sigmas = expected_slowest_sigmas(static_cast<int64_t>(graph.grid.ranks()));
   const double slowest = 1 + software.gpu_speed_sigma * sigmas;
+  const double clock = profile.training_clock * software.clock_factor;
   CostedGraph costed;
   std::set<std::string> extrapolated;
   costed.works.reserve(graph.works.size());
@@ -76,7 +77,7 @@ CostedGraph cost_graph(const OpGraph& graph, const DeviceProfile& profile,
       KernelLine line;
       line.cost = std::visit(coster, kernel.work);
       line.time = scaled(line.cost.time,
-                         kernel.repeats * clock_slowdown(kernel, software.clock_factor));
+                         kernel.repeats * clock_slowdown(kernel, clock));
       cost.terms[static_cast<size_t>(kernel.term)] += line.time;
       device += line.time;
       if (line.cost.extrapolated) extrapolated.insert(kernel.name);

@@ -123,6 +123,10 @@ struct DeviceProfile {
 
   Duration launch_floor;  // of the shortest kernel, launched back to back
   Provenance launch_provenance;
+  // The clock that a whole training step sustains under the power limit over that of the tables below; products and
+  // attention take as much longer.
+  double training_clock = 1;
+  Provenance clock_provenance;
   std::vector<GemmSurface> gemm;  // bf16 at least
   TypedVector<AttentionKernelId, AttentionKernel> attention;
   std::array<StreamCurve, kStreamClasses> stream;

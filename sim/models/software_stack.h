@@ -87,7 +87,7 @@ struct SoftwareStack {
 
   // Relative standard deviation of GPU speed across the job: a synchronous step runs at the pace of the slowest.
   double gpu_speed_sigma = 0;
-  // Sustained clock of the training mix over the clock at which kernels were profiled.
+  // Of the stack's kernels, beside what the device sustains in training (DeviceProfile::training_clock).
   double clock_factor = 1.0;
 };
 

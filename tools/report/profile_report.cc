@@ -36,6 +36,7 @@ std::string device_text(const DeviceProfile& p) {
   table.add_row({"board power", fmt::format("{:.0f} W", p.board_watts)});
   table.add_row({"dense peak, TFLOP/s", peaks});
   table.add_row({"launch floor", to_text(p.launch_floor)});
+  table.add_row({"clock in training", fmt::format("{:.2f} of the tables'", p.training_clock)});
   return table.text();
 }
 

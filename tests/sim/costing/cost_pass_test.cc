@@ -94,7 +94,7 @@ TEST(CostPass, terms_add_up_to_the_total_whatever_the_stack) {
 }
 
 TEST(CostPass, a_nominal_stack_takes_the_profile_s_times_to_the_nanosecond) {
-  const Costed c = costed({"software.clock_factor=1", "software.gpu_speed_sigma=0"});
+  const Costed c = costed({"profile.clock.training_factor=1", "software.gpu_speed_sigma=0"});
   int kernels = 0;
   for (size_t w = 0; w < c.costs.works.size(); ++w) {
     const WorkCost& cost = c.costs.works[WorkId(w)];
@@ -112,8 +112,10 @@ TEST(CostPass, a_nominal_stack_takes_the_profile_s_times_to_the_nanosecond) {
 }
 
 TEST(CostPass, the_clock_slows_cores_and_not_memory) {
-  const Costed nominal = costed({"software.clock_factor=1"});
-  const Costed slow = costed({"software.clock_factor=0.8"});
+  const Costed nominal = costed({"profile.clock.training_factor=1", "software.clock_factor=1"});
+  const Costed slow = costed({"profile.clock.training_factor=1", "software.clock_factor=0.8"});
+  const Costed hot = costed({"profile.clock.training_factor=0.8", "software.clock_factor=1"});
+  EXPECT_EQ(hot.costs.works[WorkId(0)].total, slow.costs.works[WorkId(0)].total);
   for (size_t w = 0; w < nominal.graph.works.size(); ++w) {
     const Work& work = nominal.graph.works[WorkId(w)];
     for (size_t k = 0; k < work.kernels.size(); ++k) {
