@@ -8,6 +8,7 @@
 
 #include "calibrate/fit/attention_fit.h"
 #include "calibrate/fit/published_rates.h"
+#include "calibrate/fit/unfused_attention.h"
 #include "calibrate/profile/csv_table.h"
 #include "sim/models/compute_time.h"
 
@@ -245,7 +246,7 @@ class AttentionAssembly {
     std::vector<AttentionKernel> others;
     for (const AttentionKernel& other : h100.attention) {
       // FA3 needs Hopper's instructions.
-      if (other.name == timed ||
+      if (other.name == timed || other.name == kUnfusedAttention ||
           (timed == "fa2" && (other.name == "fa3" || other.name == "cudnn9")))
         continue;
       AttentionKernel copy{.name = other.name,

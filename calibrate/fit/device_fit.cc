@@ -13,6 +13,7 @@
 #include "calibrate/fit/published_rates.h"
 #include "calibrate/fit/recipe.h"
 #include "calibrate/fit/stream_fit.h"
+#include "calibrate/fit/unfused_attention.h"
 #include "calibrate/profile/csv_table.h"
 #include "sim/base/error.h"
 #include "sim/models/compute_time.h"
@@ -54,6 +55,7 @@ class DeviceFitter {
     } else {
       streams();
     }
+    profile_.attention.push_back(unfused_attention(profile_));
     host_copies();
     collectives();
     return {std::move(profile_), errors_.summaries()};

@@ -23,6 +23,33 @@ int64_t size_between(std::mt19937_64& random, double low, double high) {
   return static_cast<int64_t>(std::exp(at(random)));
 }
 
+// Scores that go through memory cost more than any kernel that keeps them on chip, and more bytes a
+// FLOP with a smaller head dimension.
+TEST_P(EveryProfile, unfused_attention_is_slower_than_every_fused_kernel) {
+  const std::optional<AttentionKernelId> unfused = profile_.attention_kernel("unfused");
+  ASSERT_TRUE(unfused);
+  for (const AttentionPass pass : {AttentionPass::kForward, AttentionPass::kBackward}) {
+    double before = 0;
+    for (const int64_t head_dim : {64, 128, 256}) {
+      const AttentionShape shape{.batch = 4,
+                                 .query_tokens = 2048,
+                                 .kv_tokens = 2048,
+                                 .heads = 32,
+                                 .kv_heads = 32,
+                                 .head_dim = head_dim,
+                                 .pass = pass};
+      const KernelCost slow = attention_cost(shape, *unfused, profile_);
+      for (size_t k = 0; k < profile_.attention.size(); ++k) {
+        if (AttentionKernelId(k) == *unfused) continue;
+        EXPECT_LT(attention_cost(shape, AttentionKernelId(k), profile_).time, slow.time)
+            << profile_.attention[AttentionKernelId(k)].name << " " << head_dim;
+      }
+      EXPECT_GT(slow.of_peak.value(), before);
+      before = slow.of_peak.value();
+    }
+  }
+}
+
 TEST_P(EveryProfile, no_product_beats_the_peak_or_the_launch_floor) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 20000; ++i) {

@@ -111,7 +111,7 @@ TEST(Catalog, an_unknown_name_is_told_the_nearest_and_all) {
   EXPECT_THAT(message([] { load_model("llama3-80b"); }), HasSubstr("did you mean \"llama3-70b\"?"));
   EXPECT_THAT(message([] { load_cluster("meta-roce"); }),
               HasSubstr("did you mean \"meta-roce-24k\"?"));
-  EXPECT_THAT(message([] { load_software("megatron"); }),
+  EXPECT_THAT(message([] { load_software("megatron-t"); }),
               HasSubstr("did you mean \"megatron-te\"?"));
 }
 
