@@ -1,8 +1,8 @@
-# herdsim_library(NAME name [QUICK] [DEPS lib...] [LINK target...] SOURCES file...)
+# herdsim_library(NAME name [QUICK] [INTERNAL] [DEPS lib...] [LINK target...] SOURCES file...)
 #   A static library herdsim_<name> (alias herdsim::<name>) of the current folder. DEPS are Herdsim libraries and are
 #   the only folders whose headers it may include: tests/check_includes reads them back from the file written here.
 #   LINK names third-party targets. Include paths start at the repository root. QUICK: compiled with -O1, for code
-#   that formats and parses and is never in a loop that counts.
+#   that formats and parses and is never in a loop that counts. INTERNAL: not installed, for what only our programs link.
 # herdsim_test(NAME name LABEL label [DEPS lib...] SOURCES file...)
 #   One GoogleTest binary a folder, registered with CTest under one label, compiled with -O1.
 # herdsim_benchmark(NAME name [DEPS lib...] SOURCES file...)
@@ -23,18 +23,22 @@ if(HERDSIM_SANITIZE)
   target_link_options(herdsim_options INTERFACE -fsanitize=address,undefined)
 endif()
 
+set_target_properties(herdsim_options PROPERTIES EXPORT_NAME options)
+install(TARGETS herdsim_options EXPORT herdsim)
+
 set_property(GLOBAL PROPERTY HERDSIM_LIBRARIES "")
 
 function(herdsim_library)
-  cmake_parse_arguments(ARG "QUICK" "NAME" "DEPS;LINK;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "QUICK;INTERNAL" "NAME" "DEPS;LINK;SOURCES" ${ARGN})
   set(target herdsim_${ARG_NAME})
   add_library(${target} STATIC ${ARG_SOURCES})
   if(ARG_QUICK)
     target_compile_options(${target} PRIVATE -O1)
   endif()
   add_library(herdsim::${ARG_NAME} ALIAS ${target})
-  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
-  target_link_libraries(${target} PUBLIC herdsim_options PRIVATE herdsim_warnings)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/herdsim>)
+  target_link_libraries(${target} PUBLIC herdsim_options PRIVATE $<BUILD_INTERFACE:herdsim_warnings>)
   foreach(dep IN LISTS ARG_DEPS)
     if(NOT TARGET herdsim_${dep})
       message(FATAL_ERROR "herdsim_${ARG_NAME} depends on herdsim_${dep}, which is not declared yet")
@@ -43,6 +47,12 @@ function(herdsim_library)
   endforeach()
   target_link_libraries(${target} PUBLIC ${ARG_LINK})
   file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  if(NOT ARG_INTERNAL)
+    set_target_properties(${target} PROPERTIES EXPORT_NAME ${ARG_NAME})
+    install(TARGETS ${target} EXPORT herdsim ARCHIVE COMPONENT development)
+    file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.h")
+    install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/herdsim/${folder} COMPONENT development)
+  endif()
   list(JOIN ARG_DEPS "," deps)
   set_property(GLOBAL APPEND PROPERTY HERDSIM_LIBRARIES "${ARG_NAME}|${folder}|${deps}")
 endfunction()

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""Installs a build, builds a small program against it with find_package, and compares its answer with the installed herdsim's.
+
+    package_test.py SOURCE_FOLDER BUILD_FOLDER
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+
+def run(*command):
+    done = subprocess.run([str(part) for part in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}")
+    return done.stdout
+
+
+def main():
+    source, build = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        run("cmake", "--install", build, "--prefix", folder / "installed")
+        run("cmake", "-S", source / "tests/package/consumer", "-B", folder / "consumer", "-G", "Ninja",
+            f"-DCMAKE_PREFIX_PATH={folder / 'installed'}")
+        run("cmake", "--build", folder / "consumer")
+        theirs = float(run(folder / "consumer/consumer"))
+        step = run(folder / "installed/bin/herdsim", "step", "llama3-8b-1024", "--format", "json")
+        ours = json.loads(step)["step_time_s"]
+        print(f"step time {theirs} s by the consumer, {ours} s by herdsim")
+        return 0 if abs(theirs - ours) < 1e-9 and ours > 0 else 1
+
+
+sys.exit(main())
