@@ -25,6 +25,7 @@ class AttentionAssembly {
       : recipe_(recipe), tables_(tables), h100_(h100), profile_(profile), errors_(errors) {}
 
   void run() {
+    if (recipe_.attention_causal.empty()) return scaled_kernels();
     std::vector<std::vector<AttentionMeasurement>> causal;
     for (const std::string& name : recipe_.attention_causal)
       causal.push_back(tables_.aiconfigurator(name).attention);
@@ -212,6 +213,28 @@ class AttentionAssembly {
       kernels.back().curves.push_back(std::move(curve));
     }
     for (AttentionKernel& kernel : kernels) profile_.attention.push_back(std::move(kernel));
+  }
+
+  // A device without tables. FA3 needs Hopper's instructions; what was written for Ampere gains
+  // from more SMs alone, cuDNN's kernels are made anew for each generation.
+  void scaled_kernels() {
+    const DeviceProfile& h100 = *h100_;
+    const double by_peak = recipe_.bf16 * 1e12 / h100.peak_of(DataType::kBf16).per_second();
+    const double by_sms = static_cast<double>(recipe_.sms) / static_cast<double>(h100.sms);
+    const bool hopper = by_peak <= 1;
+    for (AttentionKernel kernel : h100.attention) {
+      if (kernel.name == kUnfusedAttention || (kernel.name == "fa3" && !hopper)) continue;
+      const double ratio = hopper || kernel.name == "cudnn9" ? by_peak : by_sms;
+      for (AttentionCurve& curve : kernel.curves) {
+        std::vector<LogCurve::Point> points = curve.teraflops.points();
+        for (LogCurve::Point& p : points) p.y *= ratio;
+        curve.teraflops = LogCurve(std::move(points));
+        curve.provenance = {Evidence::kAssumed,
+                            fmt::format("h100-sxm5-80gb, {:.2f} times the rate", ratio)};
+      }
+      kernel.fill_provenance = {Evidence::kAssumed, "that of h100-sxm5-80gb"};
+      profile_.attention.push_back(std::move(kernel));
+    }
   }
 
   // A device with a forward table only: the backward pass keeps the H100's ratio to the forward

@@ -62,6 +62,9 @@ class DeviceFitter {
   }
 
  private:
+  // Without a table of its own.
+  bool scaled() const { return recipe_.attention_causal.empty(); }
+
   void data_sheet() {
     profile_.name = recipe_.name;
     profile_.device = recipe_.device;
@@ -81,6 +84,10 @@ class DeviceFitter {
       profile_.clock_provenance = {Evidence::kPublished,
                                    "fitted to published training steps of Megatron, llm-foundry "
                                    "and MaxText on H100 at 700 W; 0.93 to 0.97"};
+      if (scaled()) {
+        profile_.clock_provenance = {
+            Evidence::kAssumed, "0.95 on an H100 at 700 W; less where the board has little power"};
+      }
     }
   }
 
@@ -131,14 +138,21 @@ class DeviceFitter {
                                  "(MooreThreads/SimuMax @4dcaae5)"};
   }
 
-  // Products on an H200 take what they take on an H100 where arithmetic bounds them (measured 1.04)
-  // and 0.84 to 0.94 of it where memory does.
+  // Products take what they take on an H100, times the ratio of the peaks where arithmetic bounds
+  // them and of the memory rates, or what was measured instead, where memory does. An H200's: 1.04
+  // and 0.84 to 0.94.
   void gemm_of_h100() {
-    constexpr double kMemoryBoundRatio = 0.89;
     const DeviceProfile& h100 = *h100_;
+    const double memory_time =
+        recipe_.memory_time > 0
+            ? recipe_.memory_time
+            : static_cast<double>(h100.hbm_bandwidth.bytes_per_second()) /
+                  static_cast<double>(profile_.hbm_bandwidth.bytes_per_second());
     for (GemmSurface surface : h100.gemm) {
       const auto& axes = surface.nanoseconds.axes();
       const double operand = static_cast<double>(bytes_per_element(surface.dtype));
+      const double arithmetic_time =
+          h100.peak_of(surface.dtype).per_second() / profile_.peak_of(surface.dtype).per_second();
       std::vector<double> time;
       for (const double m : axes[0].nodes()) {
         for (const double n : axes[1].nodes()) {
@@ -147,7 +161,7 @@ class DeviceFitter {
             const double memory = (operand * (m * k + n * k) + 2 * m * n) /
                                   static_cast<double>(h100.hbm_bandwidth.bytes_per_second());
             const double share = memory / (memory + arithmetic);
-            time.push_back(1 - share * (1 - kMemoryBoundRatio));
+            time.push_back((1 - share) * arithmetic_time + share * memory_time);
           }
         }
       }
@@ -156,12 +170,22 @@ class DeviceFitter {
       make_grid_nondecreasing({axes[0].size(), axes[1].size(), axes[2].size()}, time,
                               std::vector<double>(time.size(), 1.0));
       surface.nanoseconds = LogGrid3(axes, std::move(time));
-      surface.provenance = {Evidence::kAssumed,
-                            "the surface of h100-sxm5-80gb, up to 11 % faster where memory bounds "
-                            "(public H200 to H100 ratios: 1.04 "
-                            "where arithmetic bounds, 0.84 to 0.94 where memory does)"};
+      surface.provenance = {Evidence::kAssumed, surface_source(arithmetic_time, memory_time)};
       profile_.gemm.push_back(std::move(surface));
     }
+  }
+
+  std::string surface_source(double arithmetic_time, double memory_time) const {
+    if (recipe_.memory_time > 0) {
+      return "the surface of h100-sxm5-80gb, up to 11 % faster where memory bounds "
+             "(public H200 to H100 ratios: 1.04 "
+             "where arithmetic bounds, 0.84 to 0.94 where memory does)";
+    }
+    return fmt::format(
+        "the times of h100-sxm5-80gb, {:.3f} of them where arithmetic bounds and {:.3f} where "
+        "memory "
+        "does, as the data sheets compare",
+        arithmetic_time, memory_time);
   }
 
   void streams() {
@@ -258,6 +282,7 @@ class DeviceFitter {
   }
 
   void collectives() {
+    if (recipe_.nccl.empty()) return;
     std::vector<CollectiveMeasurement> rows = tables_.aiconfigurator(recipe_.nccl).collective;
     // Switches do not add 8-bit integers, and nobody trains with them: their sums take a quarter
     // longer.

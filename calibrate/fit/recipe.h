@@ -26,7 +26,10 @@ struct Recipe {
   double training_clock = 1;  // of the tables' clock; 1: not written
   double bf16 = 0, fp8 = 0, fp32 = 0;  // dense TFLOP/s
 
+  // Without tables of its own the H100's are scaled: what arithmetic bounds by the peaks, what memory bounds by
+  // `memory_time`, or where that is 0 by the memory rates.
   std::string gemm_sustained, gemm_burst, gemm_fp8;  // empty: none
+  double memory_time = 0;
   std::vector<std::string> attention_causal;
   std::string attention_full;
   std::string attention_kernel;

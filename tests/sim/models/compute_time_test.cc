@@ -23,9 +23,9 @@ int64_t size_between(std::mt19937_64& random, double low, double high) {
   return static_cast<int64_t>(std::exp(at(random)));
 }
 
-// Scores that go through memory cost more than any kernel that keeps them on chip, and more bytes a
+// Scores that go through memory cost more than a kernel that keeps them on chip, and more bytes a
 // FLOP with a smaller head dimension.
-TEST_P(EveryProfile, unfused_attention_is_slower_than_every_fused_kernel) {
+TEST_P(EveryProfile, unfused_attention_takes_half_as_long_again_as_the_best_fused_kernel) {
   const std::optional<AttentionKernelId> unfused = profile_.attention_kernel("unfused");
   ASSERT_TRUE(unfused);
   for (const AttentionPass pass : {AttentionPass::kForward, AttentionPass::kBackward}) {
@@ -39,11 +39,11 @@ TEST_P(EveryProfile, unfused_attention_is_slower_than_every_fused_kernel) {
                                  .head_dim = head_dim,
                                  .pass = pass};
       const KernelCost slow = attention_cost(shape, *unfused, profile_);
+      Duration best = slow.time;
       for (size_t k = 0; k < profile_.attention.size(); ++k) {
-        if (AttentionKernelId(k) == *unfused) continue;
-        EXPECT_LT(attention_cost(shape, AttentionKernelId(k), profile_).time, slow.time)
-            << profile_.attention[AttentionKernelId(k)].name << " " << head_dim;
+        best = std::min(best, attention_cost(shape, AttentionKernelId(k), profile_).time);
       }
+      EXPECT_LT(best.seconds() * 1.5, slow.time.seconds()) << head_dim;
       EXPECT_GT(slow.of_peak.value(), before);
       before = slow.of_peak.value();
     }
