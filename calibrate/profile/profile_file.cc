@@ -1,6 +1,7 @@
 #include "calibrate/profile/profile_file.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <span>
 #include <sstream>
@@ -24,6 +25,35 @@ std::string catalogue_name(std::string_view file) {
 
 bool is_path(std::string_view argument) {
   return argument.find('/') != std::string_view::npos || argument.ends_with(".textproto");
+}
+
+// A profile on a profile on a profile: beyond this they stand in a circle.
+constexpr int kDeepestBase = 8;
+
+DeviceProfile load(const std::string& name_or_path, int depth);
+
+DeviceProfile load_text(std::string_view text, const std::string& file, int depth) {
+  return profile_from_text(text, file, [&](const std::string& base) {
+    if (depth == kDeepestBase) {
+      throw SpecError({{.file = file, .field = "base", .problem = "leads to more than 8 bases, or round in a circle"}});
+    }
+    if (!is_path(base)) return load(base, depth + 1);
+    const std::filesystem::path path(base);
+    return load(path.is_absolute() ? base : (std::filesystem::path(file).parent_path() / path).string(), depth + 1);
+  });
+}
+
+DeviceProfile load(const std::string& name_or_path, int depth) {
+  if (!is_path(name_or_path)) {
+    return load_text(profile_text(name_or_path), "catalog/profiles/" + name_or_path + ".textproto", depth);
+  }
+  std::ifstream in(name_or_path, std::ios::binary);
+  std::ostringstream text;
+  // An empty file leaves the stream failed after copying nothing, which is not an error of reading.
+  if (!in || (text << in.rdbuf(), in.bad())) {
+    throw SpecError({{.file = name_or_path, .field = "profile", .problem = "cannot be read"}});
+  }
+  return load_text(text.str(), name_or_path, depth);
 }
 
 }  // namespace
@@ -50,22 +80,10 @@ std::string_view profile_text(std::string_view name) {
                     .nearest = nearest_name(name, profile_names())}});
 }
 
-DeviceProfile load_profile(const std::string& name_or_path) {
-  if (!is_path(name_or_path)) {
-    return load_profile_text(profile_text(name_or_path),
-                             "catalog/profiles/" + name_or_path + ".textproto");
-  }
-  std::ifstream in(name_or_path, std::ios::binary);
-  std::ostringstream text;
-  // An empty file leaves the stream failed after copying nothing, which is not an error of reading.
-  if (!in || (text << in.rdbuf(), in.bad())) {
-    throw SpecError({{.file = name_or_path, .field = "profile", .problem = "cannot be read"}});
-  }
-  return load_profile_text(text.str(), name_or_path);
-}
+DeviceProfile load_profile(const std::string& name_or_path) { return load(name_or_path, 0); }
 
 DeviceProfile load_profile_text(std::string_view text, const std::string& file) {
-  return profile_from_text(text, file);
+  return load_text(text, file, 0);
 }
 
 }  // namespace herdsim

@@ -34,4 +34,9 @@ DeviceProfile load_profile_text(std::string_view text, const std::string& file);
 // ones for curves), and saving that again gives the same text.
 std::string save_profile_text(const DeviceProfile& profile);
 
+// A profile that stands on `base`, a catalogue name or file, and brings these collectives of its
+// own. Requires: `name` is a catalogue name.
+std::string save_collectives_text(const std::string& name, const std::string& base,
+                                  const std::vector<CollectiveCurve>& curves);
+
 }  // namespace herdsim

@@ -103,12 +103,14 @@ class Place {
   }
 
   // Required fields that are missing, here and in every message below.
-  void check_required() const {
+  // `all` is false where what is missing comes from elsewhere: then only the fields named are required here.
+  void check_required(bool all = true) const {
     const pb::Descriptor& type = *message_.GetDescriptor();
     const pb::Reflection& reflection = *message_.GetReflection();
     for (int i = 0; i < type.field_count(); ++i) {
       const pb::FieldDescriptor* field = type.field(i);
-      if (field->is_required() && !reflection.HasField(message_, field)) {
+      const bool wanted = field->is_required() && (all || field->name() == "name");
+      if (wanted && !reflection.HasField(message_, field)) {
         fault(field->name(), "is missing");
       }
       if (field->cpp_type() != pb::FieldDescriptor::CPPTYPE_MESSAGE) continue;
@@ -454,14 +456,37 @@ CollectiveCurve read_collective(const profile::Collective& in, const Place& plac
   return out;
 }
 
+// The element of `list` that has the key of `value` replaced by it, or one more.
+template <class List, class Value, class Same>
+void put(List& list, Value value, Same same) {
+  for (auto& element : list) {
+    if (same(element)) {
+      element = std::move(value);
+      return;
+    }
+  }
+  list.push_back(std::move(value));
+}
+
 void read_gemms(const profile::Profile& in, const Place& root, DeviceProfile& out) {
   std::set<int> seen;
   for (int i = 0; i < in.gemm_size(); ++i) {
     if (!seen.insert(in.gemm(i).dtype()).second)
       root.fault("gemm", "has the data type of another one", "one a type", i);
-    out.gemm.push_back(read_gemm(in.gemm(i), root.child("gemm", i), out));
+    const GemmSurface surface = read_gemm(in.gemm(i), root.child("gemm", i), out);
+    put(out.gemm, surface, [&](const GemmSurface& s) { return s.dtype == surface.dtype; });
   }
-  if (!seen.contains(profile::Gemm::BF16)) root.fault("gemm", "has no bf16 surface");
+  if (!in.has_base() && !seen.contains(profile::Gemm::BF16)) root.fault("gemm", "has no bf16 surface");
+}
+
+void read_attentions(const profile::Profile& in, const Place& root, DeviceProfile& out) {
+  std::set<std::string> kernels;
+  for (int i = 0; i < in.attention_size(); ++i) {
+    if (!kernels.insert(in.attention(i).kernel()).second)
+      root.fault("attention", "has the name of another one", "one a kernel", i);
+    const AttentionKernel kernel = read_attention(in.attention(i), root.child("attention", i), out);
+    put(out.attention, kernel, [&](const AttentionKernel& k) { return k.name == kernel.name; });
+  }
 }
 
 void read_streams(const profile::Profile& in, const Place& root, DeviceProfile& out) {
@@ -472,14 +497,30 @@ void read_streams(const profile::Profile& in, const Place& root, DeviceProfile& 
       root.fault("stream", "has the class of another one", "one a class", i);
     out.stream[static_cast<size_t>(stream.class_())] = read_stream(stream, root.child("stream", i));
   }
-  if (seen.size() != kStreamClasses)
+  if (!in.has_base() && seen.size() != kStreamClasses)
     root.fault("stream", "lacks a class", "FUSED, FRAMEWORK and OPTIMIZER");
-  out.host_copy[0] = read_stream(in.host_to_device(), root.child("host_to_device"));
-  out.host_copy[1] = read_stream(in.device_to_host(), root.child("device_to_host"));
+  if (!in.has_base() || in.has_host_to_device())
+    out.host_copy[0] = read_stream(in.host_to_device(), root.child("host_to_device"));
+  if (!in.has_base() || in.has_device_to_host())
+    out.host_copy[1] = read_stream(in.device_to_host(), root.child("device_to_host"));
 }
 
-DeviceProfile read_profile(const profile::Profile& in, const Place& root) {
-  DeviceProfile out;
+void read_collectives(const profile::Profile& in, const Place& root, DeviceProfile& out) {
+  std::set<std::tuple<int, int64_t, int64_t>> groups;
+  for (int i = 0; i < in.collective_size(); ++i) {
+    const profile::Collective& c = in.collective(i);
+    if (!groups.insert({c.kind(), c.ranks(), c.nodes()}).second) {
+      root.fault("collective", "has the kind and group of another one", "one a group", i);
+    }
+    const CollectiveCurve curve = read_collective(c, root.child("collective", i));
+    put(out.collectives, curve, [&](const CollectiveCurve& o) {
+      return o.kind == curve.kind && o.ranks == curve.ranks && o.nodes == curve.nodes;
+    });
+  }
+}
+
+// Into `out`, which is empty or the base.
+void read_profile(const profile::Profile& in, const Place& root, DeviceProfile& out) {
   out.name = in.name();
   const bool plain = !out.name.empty() && std::all_of(out.name.begin(), out.name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
@@ -487,37 +528,27 @@ DeviceProfile read_profile(const profile::Profile& in, const Place& root) {
   if (!plain)
     root.fault("name", fmt::format("\"{}\" is no catalogue name", out.name),
                "lower case, digits and '-'");
-  read_device(in.device(), root.child("device"), out);
-  check_positive(root.child("launch"), "floor_microseconds", in.launch().floor_microseconds());
-  out.launch_floor = seconds_rounded_up(in.launch().floor_microseconds() * 1e-6);
-  out.launch_provenance = provenance(in.launch().source(), root.child("launch").child("source"));
+  if (!in.has_base() || in.has_device()) read_device(in.device(), root.child("device"), out);
+  if (!in.has_base() || in.has_launch()) {
+    check_positive(root.child("launch"), "floor_microseconds", in.launch().floor_microseconds());
+    out.launch_floor = seconds_rounded_up(in.launch().floor_microseconds() * 1e-6);
+    out.launch_provenance = provenance(in.launch().source(), root.child("launch").child("source"));
+  }
   if (in.has_clock()) {
     check_positive(root.child("clock"), "training_factor", in.clock().training_factor());
     out.training_clock = in.clock().training_factor();
     out.clock_provenance = provenance(in.clock().source(), root.child("clock").child("source"));
   }
   read_gemms(in, root, out);
-  std::set<std::string> kernels;
-  for (int i = 0; i < in.attention_size(); ++i) {
-    if (!kernels.insert(in.attention(i).kernel()).second)
-      root.fault("attention", "has the name of another one", "one a kernel", i);
-    out.attention.push_back(read_attention(in.attention(i), root.child("attention", i), out));
-  }
+  read_attentions(in, root, out);
   read_streams(in, root, out);
-  std::set<std::tuple<int, int64_t, int64_t>> groups;
-  for (int i = 0; i < in.collective_size(); ++i) {
-    const profile::Collective& c = in.collective(i);
-    if (!groups.insert({c.kind(), c.ranks(), c.nodes()}).second) {
-      root.fault("collective", "has the kind and group of another one", "one a group", i);
-    }
-    out.collectives.push_back(read_collective(c, root.child("collective", i)));
-  }
-  return out;
+  read_collectives(in, root, out);
 }
 
 }  // namespace
 
-DeviceProfile profile_from_text(std::string_view text, const std::string& file) {
+DeviceProfile profile_from_text(std::string_view text, const std::string& file,
+                                const BaseLoader& load_base) {
   Faults faults;
   profile::Profile message;
   Tree tree;
@@ -533,9 +564,11 @@ DeviceProfile profile_from_text(std::string_view text, const std::string& file) 
     faults.add({.file = file, .problem = "is not text-format protobuf"});
   const Place root(message, &tree, "", {0, 0}, file, faults);
   // After a syntax error what follows is missing for no other reason.
-  if (parsed) root.check_required();
+  if (parsed) root.check_required(!message.has_base());
   faults.throw_if_any();
-  DeviceProfile profile = read_profile(message, root);
+  DeviceProfile profile;
+  if (message.has_base()) profile = load_base(message.base());
+  read_profile(message, root, profile);
   faults.throw_if_any();
   return profile;
 }

@@ -239,4 +239,13 @@ std::string save_profile_text(const DeviceProfile& profile) {
   return std::move(out).text();
 }
 
+std::string save_collectives_text(const std::string& name, const std::string& base,
+                                  const std::vector<CollectiveCurve>& curves) {
+  Writer out;
+  out.field("name", quoted(name));
+  out.field("base", quoted(base));
+  for (const CollectiveCurve& curve : curves) write_collective(out, curve);
+  return std::move(out).text();
+}
+
 }  // namespace herdsim

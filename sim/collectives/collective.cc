@@ -164,23 +164,10 @@ bool measured(const CollectiveCorrection& c, Bytes bytes, const GroupShape& g) {
   return bytes >= c.least && bytes <= c.most && g.ranks <= c.most_ranks;
 }
 
-}  // namespace
-
-std::string_view collective_kind_name(CollectiveKind kind) {
-  return kKindNames[static_cast<size_t>(kind)];
-}
-std::string_view algorithm_name(Algorithm algorithm) {
-  return kAlgorithmNames[static_cast<size_t>(algorithm)];
-}
-std::string_view protocol_name(Protocol protocol) {
-  return kProtocolNames[static_cast<size_t>(protocol)];
-}
-
-CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShape& g,
+// By NCCL's model and public measurements. Requires: several ranks, some bytes.
+CollectivePlan predicted_plan(CollectiveKind kind, Bytes bytes, const GroupShape& g,
                                const NcclTuning& t) {
-  HERDSIM_DCHECK(g.ranks >= 1 && g.nodes >= 1 && g.nodes <= g.ranks && bytes >= Bytes());
   CollectivePlan plan;
-  if (g.ranks <= 1 || bytes <= Bytes()) return plan;
   Cost cost;
   if (kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kSendRecv) {
     plan.algorithm = Algorithm::kPairwise;
@@ -210,6 +197,49 @@ CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShap
   plan.nic_crossings = g.nodes > 1 ? 1 : 0;
   plan.nvlink_crossings = nvlink_crossings(kind, g, plan.algorithm);
   plan.extrapolated = !measured(correction, bytes, g);
+  return plan;
+}
+
+// Keeps what a plan loads and takes the time from the user's own measurement. Beyond its sizes the
+// prediction is scaled by what it was off by at the border.
+void take_measured_time(CollectiveKind kind, Bytes bytes, const GroupShape& g, const NcclTuning& t,
+                        CollectivePlan& plan) {
+  const auto curve = std::find_if(t.measured.begin(), t.measured.end(), [&](const MeasuredCollective& m) {
+    return m.kind == kind && m.ranks == g.ranks && m.nodes == g.nodes;
+  });
+  if (curve == t.measured.end()) return;
+  const Bytes inside = std::clamp(bytes, curve->points.front().size, curve->points.back().size);
+  double alone = curve->at(inside).seconds();
+  if (inside != bytes) {
+    alone *= plan.alone().seconds() / predicted_plan(kind, inside, g, t).alone().seconds();
+  }
+  // The part that does not share links; never all of it, or the transfer would need no time.
+  constexpr double kMostLatency = 0.9;
+  const double latency = std::min(plan.latency.seconds(), kMostLatency * alone);
+  plan.latency = seconds_rounded_up(latency);
+  plan.rate_cap = std::max(Bandwidth::from_bytes_per_second(1),
+                           bytes_per_second(as_double(plan.volume.count()) / (alone - latency)));
+  plan.extrapolated = inside != bytes;
+}
+
+}  // namespace
+
+std::string_view collective_kind_name(CollectiveKind kind) {
+  return kKindNames[static_cast<size_t>(kind)];
+}
+std::string_view algorithm_name(Algorithm algorithm) {
+  return kAlgorithmNames[static_cast<size_t>(algorithm)];
+}
+std::string_view protocol_name(Protocol protocol) {
+  return kProtocolNames[static_cast<size_t>(protocol)];
+}
+
+CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShape& g,
+                               const NcclTuning& t) {
+  HERDSIM_DCHECK(g.ranks >= 1 && g.nodes >= 1 && g.nodes <= g.ranks && bytes >= Bytes());
+  if (g.ranks <= 1 || bytes <= Bytes()) return {};
+  CollectivePlan plan = predicted_plan(kind, bytes, g, t);
+  take_measured_time(kind, bytes, g, t, plan);
   return plan;
 }
 

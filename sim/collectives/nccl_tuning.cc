@@ -127,6 +127,17 @@ double ring_hop(double step, double wire) {
   return std::pow(std::pow(step, 1.5) - std::pow(wire, 1.5), 1 / 1.5);
 }
 
+Duration MeasuredCollective::at(Bytes size) const {
+  size_t above = 1;
+  while (above < points.size() && points[above].size < size) ++above;
+  if (above == points.size()) return points.back().time;
+  const Point& a = points[above - 1];
+  const Point& b = points[above];
+  const double share = static_cast<double>((size - a.size).count()) /
+                       static_cast<double>((b.size - a.size).count());
+  return seconds_rounded_up(a.time.seconds() + share * (b.time.seconds() - a.time.seconds()));
+}
+
 NcclTuning h100_tuning(std::string_view nccl_version) {
   const int minor = minor_version(nccl_version).value_or(kOldestMinor);
   const Release& release = release_of(minor);

@@ -55,6 +55,21 @@ struct CollectiveCorrection {
   Provenance provenance;
 };
 
+// The whole time of one kind on one shape of group, measured there: by nccl-tests or the calibration
+// harness on the user's own machine. Between two sizes time is linear in the size.
+struct MeasuredCollective {
+  struct Point {
+    Bytes size;
+    Duration time;
+  };
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  int64_t ranks = 0, nodes = 0;
+  std::vector<Point> points;  // by increasing size; time never falls; not empty
+
+  // Requires: size within the outermost points.
+  Duration at(Bytes size) const;
+};
+
 struct NcclTuning {
   std::string version;  // the release of the table whose constants these are
 
@@ -90,6 +105,10 @@ struct NcclTuning {
   CollectiveCorrection tree, tree_two_nodes;
   CollectiveCorrection ring, nic_ring;  // limited by NVLink (8 ranks a node), by the NICs (fewer)
   CollectiveCorrection pat, all_to_all, send_recv;
+
+  // Win over all of the above for their own kind and group, and for no other: a curve of eight GPUs
+  // whose sums are made in the switch says nothing of an all-gather, nor two nodes of sixteen.
+  std::vector<MeasuredCollective> measured;
 };
 
 // A step of a ring whose bytes take `wire` and whose hop takes `hop`: between the longer of the two and their sum, as

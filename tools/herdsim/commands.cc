@@ -1,6 +1,7 @@
 #include "tools/herdsim/catalog_commands.h"
 #include "tools/herdsim/command.h"
 #include "tools/herdsim/machine_commands.h"
+#include "tools/herdsim/profile_commands.h"
 #include "tools/herdsim/run_commands.h"
 #include "tools/herdsim/step_commands.h"
 #include "tools/herdsim/study_commands.h"
@@ -67,11 +68,11 @@ const std::vector<Command>& commands() {
        .options = kOutput,
        .run = &run_topology_command},
       {.name = "profile",
-       .help = "show, check or diff calibration profiles",
-       .operands = "COMMAND PROFILE [OTHER]",
+       .help = "show, check or diff profiles; import nccl-tests logs into one",
+       .operands = "COMMAND show P, check P CSV, diff P P, import nccl-tests LOG...",
        .least_operands = 1,
-       .most_operands = 3,
-       .options = 0,
+       .most_operands = 1001,
+       .options = kOutput,
        .run = &run_profile_command},
       {.name = "spec",
        .help = "A scenario with every default, and where each value comes from",

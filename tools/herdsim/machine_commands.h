@@ -1,4 +1,4 @@
-// topology, profile: the machine and its costs.
+// topology: the machine.
 #pragma once
 
 #include "tools/herdsim/command.h"
@@ -6,6 +6,5 @@
 namespace herdsim {
 
 int run_topology_command(const Options& options, Streams streams);
-int run_profile_command(const Options& options, Streams streams);
 
 }  // namespace herdsim

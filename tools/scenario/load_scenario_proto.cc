@@ -141,6 +141,7 @@ Scenario resolve(const SpecSource& source, const std::vector<std::string>& sets)
   check_fields("", &message, &report);
   Scenario scenario = scenario_from_message(message);
   scenario.profile = device_profile_of(message.profile(), &report);
+  scenario.warnings = profile_warnings(message.profile(), scenario.profile);
   check_relations(scenario, &report, &scenario.warnings);
   report.throw_if_any();
   scenario.effective_text = annotated_text(message, report.origins());

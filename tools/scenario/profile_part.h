@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/models/device_profile.h"
 #include "tools/scenario/field_origins.h"
@@ -15,5 +16,8 @@ namespace herdsim {
 
 // Faults: no such profile, and whatever calibrate/profile finds wrong, under "profile.".
 DeviceProfile device_profile_of(const spec::Profile& part, SpecReport* report);
+
+// Of curves that the user brought and no step looks at.
+std::vector<std::string> profile_warnings(const spec::Profile& part, const DeviceProfile& profile);
 
 }  // namespace herdsim

@@ -1,6 +1,7 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "calibrate/profile/profile_file.h"
@@ -41,9 +42,17 @@ DeviceProfile load(const spec::Profile& part, SpecReport* report) {
   }
   spec::Profile whole = part;
   if (part.has_base()) {
+    const SpecSource source = profile_source(part.base());
     spec::Profile under;
     FieldOrigins places;
-    parse_spec(profile_source(part.base()), "profile.", &under, &places, report);
+    parse_spec(source, "profile.", &under, &places, report);
+    // A profile that itself stands on one is read whole before fields of it are changed.
+    if (under.has_base()) {
+      const DeviceProfile base = load_profile_text(source.text, source.file);
+      under.Clear();
+      parse_spec({.name = source.name, .file = source.file, .text = save_profile_text(base)}, "profile.", &under,
+                 &places, report);
+    }
     lay_over(under, FieldOrigins(), &whole, &places);
   }
   whole.clear_base();
@@ -83,6 +92,26 @@ DeviceProfile device_profile_of(const spec::Profile& part, SpecReport* report) {
     report->mark_faulty("profile");
     return {};
   }
+}
+
+std::vector<std::string> profile_warnings(const spec::Profile& part, const DeviceProfile& profile) {
+  if (part.collective_size() == 0 && !is_spec_file(part.base())) return {};
+  std::vector<std::string> catalogue_sources;
+  for (const std::string& name : profile_names()) {
+    for (const CollectiveCurve& curve : load_profile(name).collectives) {
+      catalogue_sources.push_back(curve.provenance.source);
+    }
+  }
+  const auto ignored = std::count_if(
+      profile.collectives.begin(), profile.collectives.end(), [&](const CollectiveCurve& curve) {
+        return curve.provenance.evidence != Evidence::kMeasured &&
+               std::find(catalogue_sources.begin(), catalogue_sources.end(), curve.provenance.source) ==
+                   catalogue_sources.end();
+      });
+  if (ignored == 0) return {};
+  return {std::to_string(ignored) +
+          " collective curves of the profile change nothing: only those labelled MEASURED are taken, the rest "
+          "follows NCCL's model"};
 }
 
 }  // namespace herdsim

@@ -1,6 +1,10 @@
 #include "tools/simulation/network_tuning.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/collectives/group_path.h"
@@ -81,6 +85,30 @@ void calibrate(CollectiveKind kind, Bandwidth measured, const GroupShape& job, N
   tuning.ring_step_hop = std::max(tuning.ring_step_hop, hop > 2 * kCloudHop ? hop : kCloudHop);
 }
 
+std::optional<CollectiveKind> kind_of_curve(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, CollectiveKind>, 5> kKinds = {
+      {{"all_reduce", CollectiveKind::kAllReduce},
+       {"all_gather", CollectiveKind::kAllGather},
+       {"reduce_scatter", CollectiveKind::kReduceScatter},
+       {"all_to_all", CollectiveKind::kAllToAll},
+       {"send_recv", CollectiveKind::kSendRecv}}};
+  for (const auto& [known, kind] : kKinds) {
+    if (known == name) return kind;
+  }
+  return std::nullopt;
+}
+
+// The user's own. Published curves are what the tables of sim/collectives were made from.
+void take_measured_curves(const DeviceProfile& profile, NcclTuning& tuning) {
+  for (const CollectiveCurve& curve : profile.collectives) {
+    const std::optional<CollectiveKind> kind = kind_of_curve(curve.kind);
+    if (curve.provenance.evidence != Evidence::kMeasured || !kind) continue;
+    MeasuredCollective measured{.kind = *kind, .ranks = curve.ranks, .nodes = curve.nodes};
+    for (const CollectiveCurve::Point& p : curve.points) measured.points.push_back({p.size, p.time});
+    tuning.measured.push_back(std::move(measured));
+  }
+}
+
 }  // namespace
 
 NcclTuning network_tuning(const Scenario& scenario, const Fabric& fabric,
@@ -88,6 +116,7 @@ NcclTuning network_tuning(const Scenario& scenario, const Fabric& fabric,
   NcclTuning tuning = h100_tuning(scenario.cluster.nccl_version);
   scale_to_links(scenario.cluster, tuning);
   limit_host_rings(scenario.software, tuning);
+  take_measured_curves(scenario.profile, tuning);
   const MeasuredNetwork& measured = scenario.measured_network;
   if (std::max({measured.all_reduce, measured.all_gather, measured.reduce_scatter}) > Bandwidth()) {
     std::vector<GpuId> members(placement.values().begin(), placement.values().end());

@@ -385,6 +385,40 @@ TEST(SizeCurve, passes_its_points_and_stays_constant_outside) {
   EXPECT_NEAR(curve.at(bytes(1'482'910)), std::sqrt(11.0 * 12), 1e-6);
 }
 
+TEST(Collectives, take_the_time_that_was_measured_on_their_own_group_and_no_other) {
+  NcclTuning own = h100_tuning("2.20");
+  own.measured.push_back({.kind = CollectiveKind::kAllReduce,
+                          .ranks = 8,
+                          .nodes = 1,
+                          .points = {{kibibytes(1), microseconds(90)},
+                                     {mebibytes(1), microseconds(120)},
+                                     {gibibytes(1), milliseconds(11)}}});
+  const NcclTuning none = h100_tuning("2.20");
+  const GroupShape host{.ranks = 8, .nodes = 1};
+  const auto time = [&](CollectiveKind kind, Bytes size, const GroupShape& g, const NcclTuning& t) {
+    return plan_collective(kind, size, g, t).alone().seconds();
+  };
+  for (const auto& point : own.measured[0].points) {
+    EXPECT_NEAR(time(CollectiveKind::kAllReduce, point.size, host, own), point.time.seconds(), 1e-8);
+  }
+  EXPECT_NEAR(time(CollectiveKind::kAllReduce, mebibytes(1) / 2, host, own), 105e-6, 0.1e-6);
+  // Beyond the border the prediction keeps the ratio it has there, and says so.
+  const CollectivePlan beyond = plan_collective(CollectiveKind::kAllReduce, gibibytes(4), host, own);
+  EXPECT_TRUE(beyond.extrapolated);
+  EXPECT_NEAR(beyond.alone().seconds() / time(CollectiveKind::kAllReduce, gibibytes(4), host, none),
+              11e-3 / time(CollectiveKind::kAllReduce, gibibytes(1), host, none), 1e-3);
+  double before = 0;
+  for (Bytes size = bytes(8); size < gibibytes(8); size = size * 2) {
+    const double now = time(CollectiveKind::kAllReduce, size, host, own);
+    EXPECT_GE(now, before) << size.count();
+    before = now;
+  }
+  EXPECT_EQ(time(CollectiveKind::kAllGather, mebibytes(8), host, own),
+            time(CollectiveKind::kAllGather, mebibytes(8), host, none));
+  EXPECT_EQ(time(CollectiveKind::kAllReduce, mebibytes(8), {.ranks = 4, .nodes = 1}, own),
+            time(CollectiveKind::kAllReduce, mebibytes(8), {.ranks = 4, .nodes = 1}, none));
+}
+
 TEST(Collectives, say_where_they_were_not_measured) {
   const NcclTuning tuning = h100_tuning("2.20");
   const auto extrapolated = [&](CollectiveKind kind, Bytes size, const GroupShape& group) {
