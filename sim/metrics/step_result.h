@@ -43,6 +43,13 @@ struct StageMemory {
   Bytes weights, gradients, optimizer, activations, logits, communication, overhead;
 };
 
+// The time account of a class of ranks that do the same.
+struct RankClassTime {
+  int64_t stage = 0, first_rank = 0;
+  int64_t ranks = 0;  // in the class
+  std::array<int64_t, kTimeTerms> nanoseconds{};  // of one of them; sums to the step time
+};
+
 struct StepResult {
   std::string scenario;
   int64_t gpus = 0;
@@ -64,6 +71,7 @@ struct StepResult {
   Bytes memory_capacity;
 
   // How it was simulated; not part of the fingerprint.
+  std::vector<RankClassTime> class_account;  // every rank is in one of them
   int64_t simulated_ranks = 0;
   int64_t events = 0;
   double wall_seconds = 0;

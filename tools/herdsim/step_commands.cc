@@ -64,7 +64,10 @@ void refuse_state_beyond_memory(const StepResult& result, const Options& options
 StepSimulation simulate(const Scenario& scenario, const Options& options) {
   StepOptions step;
   step.fold = !options.no_fold;
-  if (!options.trace.empty()) step.traced_ranks = ranks_of(options.trace_ranks, scenario);
+  // The database keeps the schedule as it ran.
+  if (!options.trace.empty() || !options.db.empty()) {
+    step.traced_ranks = ranks_of(options.trace_ranks, scenario);
+  }
   StepSimulation simulation = simulate_step(scenario, step);
   refuse_state_beyond_memory(simulation.result, options);
   return simulation;

@@ -7,6 +7,7 @@
 #include "sim/executor/step_executor.h"
 #include "sim/symmetry/folded_job.h"
 #include "tools/simulation/network_tuning.h"
+#include "tools/simulation/schedule_passes.h"
 #include "tools/simulation/step_trace.h"
 #include "topologies/link_capacity.h"
 #include "workloads/lowering.h"
@@ -45,6 +46,10 @@ void fill_account(const FoldedJob& job, const StepOutcome& outcome, int64_t stag
     const FoldedRank& rank = job.ranks[RankClassId(c)];
     const size_t stage = rank.program.index();
     members[stage] += rank.members;
+    result.class_account.push_back({.stage = static_cast<int64_t>(stage),
+                                    .first_rank = static_cast<int64_t>(rank.representative.index()),
+                                    .ranks = rank.members,
+                                    .nanoseconds = outcome.account[RankClassId(c)]});
     for (size_t t = 0; t < kTimeTerms; ++t) {
       const int64_t time = outcome.account[RankClassId(c)][t] * rank.members;
       result.account_rank_nanoseconds[t] += time;
@@ -157,8 +162,9 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   result.dtype = scenario.training.precision == DataType::kFp8 ? "fp8" : "bf16";
   fill_account(job, outcome, scenario.plan.pp, result);
   const ScheduleShape shape = schedule_shape(scenario.plan, scenario.training);
-  result.memory = memory_footprint({scenario.model, scenario.plan, scenario.training,
-                                    scenario.software, schedule, shape, layouts});
+  const MemoryQuestion memory{scenario.model,    scenario.plan, scenario.training,
+                              scenario.software, schedule,      shape, layouts};
+  result.memory = memory_footprint(memory);
   result.memory_capacity = scenario.profile.hbm;
   result.simulated_ranks = static_cast<int64_t>(job.ranks.size());
   result.events = outcome.events;
@@ -172,6 +178,7 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   if (!options.traced_ranks.empty()) {
     out.trace = make_step_trace(scenario, out.graph, out.costs, map, job, fabric, placement,
                                 options.traced_ranks, traced, outcome);
+    out.passes = schedule_passes(out.trace, memory);
   }
   result.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

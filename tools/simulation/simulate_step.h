@@ -5,6 +5,7 @@
 
 #include "sim/costing/cost_pass.h"
 #include "sim/metrics/step_result.h"
+#include "sim/observe/schedule_pass.h"
 #include "sim/observe/span.h"
 #include "sim/opgraph/op_graph.h"
 #include "tools/scenario/scenario.h"
@@ -26,6 +27,7 @@ struct TransferLine {
 struct StepSimulation {
   StepResult result;
   StepTrace trace;  // of traced_ranks
+  std::vector<SchedulePass> passes;  // of the traced ranks that are a stage's first of replica 0
   // What `explain` prints: the work, what it costs, and how transfers run.
   OpGraph graph;
   CostedGraph costs;

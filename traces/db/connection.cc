@@ -74,14 +74,25 @@ void Statement::bind_one(int place, std::string_view value) {
 
 void Statement::bind_one(int place, std::nullopt_t) { sqlite3_bind_null(statement_.get(), place); }
 
-DatabaseConnection::DatabaseConnection(std::string path) : path_(std::move(path)) {
+DatabaseConnection::DatabaseConnection(std::string path, Access access) : path_(std::move(path)) {
   const DatabaseFile found = inspect_database_file(path_);
+  if (access == Access::kRead) {
+    if (found == DatabaseFile::kAbsent) {
+      throw SpecError({{.file = path_,
+                        .problem = "there is no run database",
+                        .allowed = "a file that --db of another command wrote"}});
+    }
+    open(SQLITE_OPEN_READONLY);
+    check_for_damage();
+    return;
+  }
   if (found == DatabaseFile::kAbsent) {
     open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
     create_schema();
   } else {
     open(SQLITE_OPEN_READWRITE);
     check_for_damage();
+    bring_up_to_date();
   }
   // Only now: changing the journal writes to the file.
   execute("PRAGMA journal_mode = WAL");
@@ -109,6 +120,17 @@ void DatabaseConnection::create_schema() {
     execute(fmt::format("PRAGMA application_id = {}", kRunDatabaseId).c_str());
     execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
   }
+  transaction.commit();
+}
+
+void DatabaseConnection::bring_up_to_date() {
+  Statement version(database_.get(), path_, "PRAGMA user_version");
+  version.step();
+  if (version.integer(0) == kSchemaVersion) return;
+  version.run();
+  Transaction transaction(*this);
+  execute(std::string(embedded_run_database_schema()[0].second).c_str());
+  execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
   transaction.commit();
 }
 

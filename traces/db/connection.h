@@ -35,8 +35,13 @@ class Statement {
   void run();
   int64_t integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
   double real(int column) const { return sqlite3_column_double(statement_.get(), column); }
+  int columns() const { return sqlite3_column_count(statement_.get()); }
+  std::string column_name(int column) const {
+    return sqlite3_column_name(statement_.get(), column);
+  }
+  int type(int column) const { return sqlite3_column_type(statement_.get(), column); }
   bool is_null(int column) const {
-    return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
+    return type(column) == SQLITE_NULL;
   }
   std::string text(int column) const;
 
@@ -59,9 +64,13 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, Finalizer> statement_;
 };
 
+enum class Access : uint8_t { kWrite, kRead };
+
 class DatabaseConnection {
  public:
-  explicit DatabaseConnection(std::string path);
+  // To write, a file that is absent is made and an older one gets the tables it lacks. To read, not
+  // a byte of the file changes.
+  explicit DatabaseConnection(std::string path, Access access = Access::kWrite);
 
   // The statement of this text, prepared at its first use.
   Statement& prepared(const char* sql);
@@ -72,6 +81,7 @@ class DatabaseConnection {
  private:
   void open(int flags);
   void create_schema();
+  void bring_up_to_date();
   void check_for_damage();
 
   struct Closer {

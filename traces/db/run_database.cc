@@ -51,6 +51,19 @@ constexpr char kRunMetrics[] =
     "NOT NULL ORDER BY name";
 constexpr char kAddMetric[] =
     "INSERT OR REPLACE INTO metrics(run_id, name, value, unit) VALUES (?, ?, ?, ?)";
+constexpr char kAddRankTime[] =
+    "INSERT INTO rank_time(run_id, rank_class, stage, first_rank, ranks, term, seconds)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)";
+constexpr size_t kMostClasses = 4096;
+constexpr char kAddPass[] =
+    "INSERT INTO passes(run_id, stage, rank, begin_ns, duration_ns, phase, micro_batch, chunk, "
+    "memory_bytes)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+constexpr char kForgetComparisons[] = "DELETE FROM comparisons WHERE suite = ?";
+constexpr char kAddComparison[] =
+    "INSERT OR REPLACE INTO comparisons(suite, name, quantity, unit, predicted, published, "
+    "allowed, source, version)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
 constexpr char kAddSpan[] =
     "INSERT INTO spans(run_id, rank, stream, begin_ns, duration_ns, name, micro_batch, chunk, "
     "bytes, flops, flow)"
@@ -158,6 +171,50 @@ int64_t RunDatabase::add_skipped(const std::string& scenario, const std::string&
   const int64_t run_id = db.last_row();
   transaction.commit();
   return run_id;
+}
+
+void RunDatabase::add_rank_time(int64_t run_id, std::span<const RankClassTime> classes) {
+  if (classes.size() > kMostClasses) return;
+  Transaction transaction(*connection_);
+  Statement& insert = connection_->prepared(kAddRankTime);
+  for (size_t c = 0; c < classes.size(); ++c) {
+    const RankClassTime& one = classes[c];
+    for (size_t t = 0; t < kTimeTerms; ++t) {
+      insert
+          .bind(run_id, static_cast<int64_t>(c), one.stage, one.first_rank, one.ranks,
+                kTimeTermNames[t], nanoseconds(one.nanoseconds[t]).seconds())
+          .run();
+    }
+  }
+  transaction.commit();
+}
+
+void RunDatabase::add_passes(int64_t run_id, std::span<const SchedulePass> passes) {
+  Transaction transaction(*connection_);
+  Statement& insert = connection_->prepared(kAddPass);
+  for (const SchedulePass& p : passes) {
+    insert
+        .bind(run_id, p.stage, static_cast<int64_t>(p.rank.index()), p.begin.nanoseconds(),
+              (p.end - p.begin).nanoseconds(), kStepPhaseNames[static_cast<size_t>(p.phase)],
+              unless(p.micro_batch < 0, int64_t{p.micro_batch}),
+              unless(p.chunk < 0, int64_t{p.chunk}), p.memory)
+        .run();
+  }
+  transaction.commit();
+}
+
+void RunDatabase::add_comparisons(const std::string& suite,
+                                  std::span<const Comparison> comparisons) {
+  Transaction transaction(*connection_);
+  connection_->prepared(kForgetComparisons).bind(suite).run();
+  Statement& insert = connection_->prepared(kAddComparison);
+  for (const Comparison& c : comparisons) {
+    insert
+        .bind(suite, c.name, c.quantity, c.unit, c.predicted, c.published, c.allowed, c.source,
+              c.version)
+        .run();
+  }
+  transaction.commit();
 }
 
 void RunDatabase::add_trace(int64_t run_id, const StepTrace& trace) {

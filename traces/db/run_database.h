@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sim/metrics/step_result.h"
+#include "sim/observe/schedule_pass.h"
 #include "sim/observe/span.h"
 
 namespace herdsim {
@@ -52,6 +53,17 @@ struct Metric {
   std::string unit;
 };
 
+// A prediction beside a published figure.
+struct Comparison {
+  std::string name;      // the scenario, target or row
+  std::string quantity;  // "mfu"
+  std::string unit;
+  double predicted = 0, published = 0;
+  std::optional<double> allowed;  // difference, in the unit
+  std::string source;
+  std::string version;  // of the program
+};
+
 // A point as it lies in a database. Its figures are the columns of `runs` that are not NULL, under
 // their names, then the metrics "run.*".
 struct StoredPoint {
@@ -80,6 +92,12 @@ class RunDatabase {
   // Adds a row of kind "skipped" for a point that has no result, with the reason as its warning.
   int64_t add_skipped(const std::string& scenario, const std::string& reason,
                       const RunRecord& record);
+  // Adds where the time of a step goes by class of ranks, and the schedule as it ran. Of a step
+  // simulated rank by rank the classes are single ranks: beyond 4,096 they are left out.
+  void add_rank_time(int64_t run_id, std::span<const RankClassTime> classes);
+  void add_passes(int64_t run_id, std::span<const SchedulePass> passes);
+  // Adds predictions beside what was published, in place of all that their suite had.
+  void add_comparisons(const std::string& suite, std::span<const Comparison> comparisons);
   // Adds the spans of a step that was added before.
   void add_trace(int64_t run_id, const StepTrace& trace);
   // Adds further figures; a name that is there is replaced.

@@ -1,13 +1,14 @@
 -- The run database of Herdsim. Units are in the column names; a column without one is a count, a name or a ratio in 0..1.
 -- Figures that a kind of result does not have are NULL.
+-- Runs whole on an older file as well, which so gets the tables it lacks.
 
-CREATE TABLE sweeps (
+CREATE TABLE IF NOT EXISTS sweeps (
   sweep_id INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE             -- what identifies the grid: its scenario and axes
 );
 
 -- One row a result. Everything needed to run it again is in the row.
-CREATE TABLE runs (
+CREATE TABLE IF NOT EXISTS runs (
   run_id INTEGER PRIMARY KEY,
   kind TEXT NOT NULL,                   -- 'step', 'run', or 'skipped': a point of a sweep with no result, whose reason is its warning
   scenario TEXT NOT NULL,
@@ -42,10 +43,10 @@ CREATE TABLE runs (
   warnings TEXT NOT NULL DEFAULT '',    -- one a line
   UNIQUE (sweep_id, sweep_point)
 );
-CREATE INDEX runs_by_scenario ON runs(scenario);
+CREATE INDEX IF NOT EXISTS runs_by_scenario ON runs(scenario);
 
 -- Every further figure: 'time_account.compute', 'memory.stage_0.peak', ...
-CREATE TABLE metrics (
+CREATE TABLE IF NOT EXISTS metrics (
   run_id INTEGER NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
   name TEXT NOT NULL,
   value REAL,
@@ -54,7 +55,7 @@ CREATE TABLE metrics (
 ) WITHOUT ROWID;
 
 -- What traced ranks did.
-CREATE TABLE spans (
+CREATE TABLE IF NOT EXISTS spans (
   run_id INTEGER NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
   rank INTEGER NOT NULL,
   stream TEXT NOT NULL,
@@ -67,10 +68,50 @@ CREATE TABLE spans (
   flops REAL,
   flow INTEGER                          -- a send and its receive share it
 );
-CREATE INDEX spans_by_run ON spans(run_id, rank);
+CREATE INDEX IF NOT EXISTS spans_by_run ON spans(run_id, rank);
+
+-- Where the time of a step goes, by class of ranks that do the same; the terms of a class sum to the step time.
+CREATE TABLE IF NOT EXISTS rank_time (
+  run_id INTEGER NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
+  rank_class INTEGER NOT NULL,
+  stage INTEGER NOT NULL,               -- of the pipeline
+  first_rank INTEGER NOT NULL,          -- the lowest of the class
+  ranks INTEGER NOT NULL,               -- how many it stands for
+  term TEXT NOT NULL,                   -- 'compute', 'exposed_tp', ...
+  seconds REAL NOT NULL,
+  PRIMARY KEY (run_id, rank_class, term)
+) WITHOUT ROWID;
+
+-- The pipeline schedule as it ran: every pass of one rank of every stage of the first replica.
+CREATE TABLE IF NOT EXISTS passes (
+  run_id INTEGER NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
+  stage INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  begin_ns INTEGER NOT NULL,
+  duration_ns INTEGER NOT NULL,
+  phase TEXT NOT NULL,                  -- 'forward', 'backward', 'optimizer' or ''
+  micro_batch INTEGER,
+  chunk INTEGER,                        -- of the stage
+  memory_bytes INTEGER                  -- allocated while it runs
+);
+CREATE INDEX IF NOT EXISTS passes_by_run ON passes(run_id, stage, begin_ns);
+
+-- Predictions beside what was published; a suite that is validated again replaces its rows.
+CREATE TABLE IF NOT EXISTS comparisons (
+  suite TEXT NOT NULL,                  -- 'steps', 'reliability', or the name of a table of runs
+  name TEXT NOT NULL,                   -- the scenario, target or row
+  quantity TEXT NOT NULL,               -- 'mfu', 'step_time', ...
+  unit TEXT NOT NULL,
+  predicted REAL NOT NULL,
+  published REAL NOT NULL,
+  allowed REAL,                         -- difference, in the unit
+  source TEXT NOT NULL,
+  version TEXT NOT NULL,                -- of the program
+  PRIMARY KEY (suite, name, quantity)
+) WITHOUT ROWID;
 
 -- What went wrong in a replica of a run of weeks, and what it cost.
-CREATE TABLE failures (
+CREATE TABLE IF NOT EXISTS failures (
   run_id INTEGER NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
   replica INTEGER NOT NULL,
   at_s REAL NOT NULL,
@@ -80,10 +121,10 @@ CREATE TABLE failures (
   down_s REAL,                          -- until training went on
   lost_work_s REAL                      -- done since the checkpoint that was loaded
 );
-CREATE INDEX failures_by_run ON failures(run_id, replica, at_s);
+CREATE INDEX IF NOT EXISTS failures_by_run ON failures(run_id, replica, at_s);
 
 -- How much the links of the fabric were used.
-CREATE TABLE links (
+CREATE TABLE IF NOT EXISTS links (
   run_id INTEGER NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
   link INTEGER NOT NULL,
   kind TEXT NOT NULL,
@@ -96,7 +137,7 @@ CREATE TABLE links (
 ) WITHOUT ROWID;
 
 -- The answer to "what did I run and how did it go", newest first.
-CREATE VIEW v_summary AS
+CREATE VIEW IF NOT EXISTS v_summary AS
 SELECT run_id, kind, scenario, gpus, round(step_time_s, 4) AS step_time_s, round(100 * mfu, 2) AS mfu_percent,
        round(model_tflops_per_gpu, 1) AS model_tflops_per_gpu,
        round(tokens_per_second_per_gpu, 1) AS tokens_per_second_per_gpu,
@@ -105,7 +146,7 @@ SELECT run_id, kind, scenario, gpus, round(step_time_s, 4) AS step_time_s, round
 FROM runs ORDER BY run_id DESC;
 
 -- Where the time goes: one row a term, seconds of the mean rank and share of the whole.
-CREATE VIEW v_time_account AS
+CREATE VIEW IF NOT EXISTS v_time_account AS
 SELECT runs.run_id, runs.scenario, substr(metrics.name, length('time_account.') + 1) AS term,
        metrics.value AS seconds,
        100 * metrics.value / sum(metrics.value) OVER (PARTITION BY runs.run_id) AS percent

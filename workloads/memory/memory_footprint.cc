@@ -140,35 +140,60 @@ class Walk {
  public:
   explicit Walk(std::vector<ChunkMemory> chunks) : chunks_(std::move(chunks)) {}
 
-  struct Peak {
+  struct Held {
     Pass pass;
     Bytes activations, logits;
   };
 
-  void run(const Pass& pass) {
+  // What is held while the pass runs.
+  Held run(const Pass& pass) {
     const ChunkMemory& chunk = chunks_[static_cast<size_t>(pass.chunk)];
     const bool forward = pass.kind == PassKind::kForward;
     if (forward) {
       kept_ += chunk.kept;
       kept_logits_ += chunk.kept_logits;
     }
-    const Bytes activations = kept_ + (forward ? chunk.forward : chunk.backward);
-    const Bytes logits = kept_logits_ + (forward ? chunk.forward_logits : chunk.backward_logits);
-    if (activations + logits > peak_.activations + peak_.logits) {
-      peak_ = {pass, activations, logits};
-    }
+    const Held held{pass, kept_ + (forward ? chunk.forward : chunk.backward),
+                    kept_logits_ + (forward ? chunk.forward_logits : chunk.backward_logits)};
     if (pass.kind == PassKind::kBackward || pass.kind == PassKind::kBackwardWeight) {
       kept_ -= chunk.kept;
       kept_logits_ -= chunk.kept_logits;
     }
+    return held;
   }
-  const Peak& peak() const { return peak_; }
 
  private:
   std::vector<ChunkMemory> chunks_;
   Bytes kept_, kept_logits_;
-  Peak peak_;
 };
+
+Walk walk_of(const MemoryQuestion& q, int64_t stage) {
+  HERDSIM_CHECK(static_cast<int64_t>(q.layouts.size()) == q.shape.stages) << "one layout a stage";
+  const StageLayout& layout = q.layouts[static_cast<size_t>(stage)];
+  std::vector<ChunkMemory> chunks;
+  for (size_t c = 0; c < layout.layers.size(); ++c) chunks.push_back(chunk_memory(q, layout, c));
+  return Walk(std::move(chunks));
+}
+
+// The parts and their sum while a pass runs.
+StageMemory sum_up(const MemoryQuestion& q, const State& state, const Walk::Held& held) {
+  StageMemory memory;
+  memory.weights = whole_bytes(state.weights);
+  memory.gradients = whole_bytes(state.gradients);
+  memory.optimizer = whole_bytes(state.optimizer);
+  memory.activations = held.activations;
+  memory.logits = held.logits;
+  memory.communication = whole_bytes(state.communication);
+  // Communicators allocate beside the caching allocator.
+  const Bytes served = memory.weights + memory.gradients + memory.optimizer + memory.activations +
+                       memory.logits + memory.communication -
+                       communicators(q.plan) * q.assumptions.communicator;
+  memory.overhead = q.assumptions.device_context +
+                    whole_bytes(q.assumptions.fragmentation * as_double(served.count()));
+  memory.peak = memory.weights + memory.gradients + memory.optimizer + memory.activations +
+                memory.logits + memory.communication + memory.overhead;
+  return memory;
+}
 
 }  // namespace
 
@@ -187,32 +212,26 @@ StageParameters stage_parameters(const ModelArchitecture& model, const ParallelP
 }
 
 StageMemory stage_memory(const MemoryQuestion& q, int64_t stage) {
-  HERDSIM_CHECK(static_cast<int64_t>(q.layouts.size()) == q.shape.stages) << "one layout a stage";
-  const StageLayout& layout = q.layouts[static_cast<size_t>(stage)];
-  std::vector<ChunkMemory> chunks;
-  for (size_t c = 0; c < layout.layers.size(); ++c) chunks.push_back(chunk_memory(q, layout, c));
-  Walk walk(std::move(chunks));
-  for (const Pass& pass : q.schedule.order(q.shape, stage)) walk.run(pass);
-
-  const State state = state_of(q, layout);
-  StageMemory memory;
+  Walk walk = walk_of(q, stage);
+  Walk::Held peak;
+  for (const Pass& pass : q.schedule.order(q.shape, stage)) {
+    const Walk::Held held = walk.run(pass);
+    if (held.activations + held.logits > peak.activations + peak.logits) peak = held;
+  }
+  StageMemory memory = sum_up(q, state_of(q, q.layouts[static_cast<size_t>(stage)]), peak);
   memory.stage = stage;
-  memory.moment = describe(walk.peak().pass, chunks_per_stage(q.schedule, q.shape));
-  memory.weights = whole_bytes(state.weights);
-  memory.gradients = whole_bytes(state.gradients);
-  memory.optimizer = whole_bytes(state.optimizer);
-  memory.activations = walk.peak().activations;
-  memory.logits = walk.peak().logits;
-  memory.communication = whole_bytes(state.communication);
-  // Communicators allocate beside the caching allocator.
-  const Bytes served = memory.weights + memory.gradients + memory.optimizer + memory.activations +
-                       memory.logits + memory.communication -
-                       communicators(q.plan) * q.assumptions.communicator;
-  memory.overhead = q.assumptions.device_context +
-                    whole_bytes(q.assumptions.fragmentation * as_double(served.count()));
-  memory.peak = memory.weights + memory.gradients + memory.optimizer + memory.activations +
-                memory.logits + memory.communication + memory.overhead;
+  memory.moment = describe(peak.pass, chunks_per_stage(q.schedule, q.shape));
   return memory;
+}
+
+std::vector<Bytes> memory_by_pass(const MemoryQuestion& q, int64_t stage) {
+  Walk walk = walk_of(q, stage);
+  const State state = state_of(q, q.layouts[static_cast<size_t>(stage)]);
+  std::vector<Bytes> held;
+  for (const Pass& pass : q.schedule.order(q.shape, stage)) {
+    held.push_back(sum_up(q, state, walk.run(pass)).peak);
+  }
+  return held;
 }
 
 std::vector<StageMemory> memory_footprint(const MemoryQuestion& question) {

@@ -86,6 +86,10 @@ StageParameters stage_parameters(const ModelArchitecture& model, const ParallelP
 // its parts. Complexity: linear in the passes of the stage.
 StageMemory stage_memory(const MemoryQuestion& question, int64_t stage);
 
+// What the stage holds while each pass of its schedule's order runs; the largest is its peak.
+// Requires: as stage_memory(). Complexity: linear in the passes of the stage.
+std::vector<Bytes> memory_by_pass(const MemoryQuestion& question, int64_t stage);
+
 // Every stage, in order.
 std::vector<StageMemory> memory_footprint(const MemoryQuestion& question);
 

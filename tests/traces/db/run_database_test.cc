@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "sim/base/error.h"
+#include "traces/db/report_tables.h"
 
 namespace herdsim {
 namespace {
@@ -283,6 +284,70 @@ TEST_F(RunDatabaseTest, a_newer_schema_is_refused_and_left_alone) {
   query(path_, "PRAGMA user_version = 99");
   query(path_, "PRAGMA wal_checkpoint(TRUNCATE)");
   expect_refused(path_, "schema version 99");
+}
+
+TEST_F(RunDatabaseTest, an_older_file_gets_the_tables_it_lacks_and_keeps_what_it_had) {
+  RunDatabase(path_).add_step(step(), record());
+  query(path_, "DROP TABLE passes; DROP TABLE rank_time; DROP TABLE comparisons");
+  query(path_, "PRAGMA user_version = 1");
+  EXPECT_EQ(read_report_tables(path_).tables.size(), 8u) << "reading needs no table";
+  RunDatabase database(path_);
+  database.add_passes(1, std::vector<SchedulePass>{{.stage = 3, .rank = RankId(5)}});
+  EXPECT_THAT(query(path_, "SELECT stage, rank, micro_batch, memory_bytes FROM passes"),
+              ElementsAre(Row{"3", "5", "NULL", "NULL"}));
+  EXPECT_THAT(query(path_, "SELECT count(*) FROM runs"), ElementsAre(Row{"1"}));
+}
+
+TEST_F(RunDatabaseTest, terms_of_a_class_of_ranks_sum_to_the_step) {
+  RunDatabase database(path_);
+  const int64_t run = database.add_step(step(), record());
+  RankClassTime one{.stage = 1, .first_rank = 8, .ranks = 64, .nanoseconds = {}};
+  for (size_t t = 0; t < kTimeTerms; ++t) one.nanoseconds[t] = static_cast<int64_t>(t) * 1'000'000;
+  database.add_rank_time(run, std::vector{one, one});
+  EXPECT_THAT(query(path_,
+                    "SELECT rank_class, stage, ranks, round(sum(seconds), 6), count(*) "
+                    "FROM rank_time GROUP BY rank_class"),
+              ElementsAre(Row{"0", "1", "64", "0.055", "11"}, Row{"1", "1", "64", "0.055", "11"}));
+}
+
+TEST_F(RunDatabaseTest, a_suite_that_is_validated_again_replaces_its_rows) {
+  RunDatabase database(path_);
+  const Comparison row{.name = "a", .quantity = "mfu", .unit = "%", .predicted = 40, .published = 41};
+  Comparison other = row;
+  other.name = "b";
+  database.add_comparisons("steps", std::vector{row, other});
+  database.add_comparisons("mine", std::vector{row});
+  database.add_comparisons("steps", std::vector{other});
+  EXPECT_THAT(query(path_, "SELECT suite, name, allowed FROM comparisons ORDER BY suite"),
+              ElementsAre(Row{"mine", "a", "NULL"}, Row{"steps", "b", "NULL"}));
+}
+
+TEST_F(RunDatabaseTest, reading_for_a_report_changes_no_byte_and_needs_the_file) {
+  RunDatabase(path_).add_step(step(), record());
+  const std::string before = bytes_of(path_);
+  const ReportTables tables = read_report_tables(path_);
+  EXPECT_EQ(bytes_of(path_), before);
+  ASSERT_FALSE(tables.tables.empty());
+  EXPECT_EQ(tables.tables[0].name, "runs");
+  EXPECT_EQ(tables.tables[0].rows.size(), 1u);
+  EXPECT_EQ(std::get<std::string>(tables.tables[0].rows[0][2]), "tiny");
+  EXPECT_THROW(read_report_tables(path_ + "x"), SpecError);
+  EXPECT_FALSE(fs::exists(path_ + "x"));
+}
+
+TEST_F(RunDatabaseTest, links_are_counted_by_tier_and_tenth_of_use) {
+  RunDatabase(path_).add_step(step(), record());  // of 2.5 s
+  query(path_,
+        "INSERT INTO links VALUES (1, 0, 'nic', 'a', 'b', 100, 250, 0), (1, 1, 'nic', 'a', 'b', 100, "
+        "26, 0), (1, 2, 'nic', 'a', 'b', 100, 30, 0)");
+  for (const StoredTable& table : read_report_tables(path_).tables) {
+    if (table.name != "links") continue;
+    ASSERT_EQ(table.rows.size(), 2u);
+    EXPECT_EQ(std::get<int64_t>(table.rows[0][2]), 1);
+    EXPECT_EQ(std::get<int64_t>(table.rows[0][3]), 2);
+    EXPECT_EQ(std::get<int64_t>(table.rows[1][2]), 9) << "all of it is in the last tenth";
+    EXPECT_DOUBLE_EQ(std::get<double>(table.rows[1][5]), 1.0);
+  }
 }
 
 TEST_F(RunDatabaseTest, damage_is_found_on_opening_and_left_alone) {

@@ -146,6 +146,25 @@ TEST(MemoryFootprint, parts_sum_to_the_peak_on_every_stage_of_every_schedule) {
 
 // Where every chunk holds the same, the walk must find the row's own in-flight bound, no more and
 // no less.
+TEST(MemoryFootprint, the_peak_is_the_largest_of_what_the_passes_hold) {
+  for (const ScheduleRow& row : schedules()) {
+    Job job;
+    job.training.schedule = row.name;
+    job.training.global_batch = 16;
+    job.plan.pp = 4;
+    job.plan.virtual_stages = row.uses_virtual_stages ? 2 : 1;
+    const std::vector<StageLayout> layouts = layout_stages(job.model, job.plan, row);
+    const ScheduleShape shape = job.shape();
+    const MemoryQuestion question{job.model, job.plan, job.training, job.software, row, shape, layouts};
+    for (int64_t stage = 0; stage < job.plan.pp; ++stage) {
+      const std::vector<Bytes> held = memory_by_pass(question, stage);
+      EXPECT_EQ(held.size(), row.order(shape, stage).size()) << row.name;
+      EXPECT_EQ(*std::max_element(held.begin(), held.end()), stage_memory(question, stage).peak)
+          << row.name << ", stage " << stage;
+    }
+  }
+}
+
 TEST(MemoryFootprint, kept_activations_follow_the_schedules_peak) {
   for (const ScheduleRow& row : schedules()) {
     Job few, more;
