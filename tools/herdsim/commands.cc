@@ -2,6 +2,7 @@
 #include "tools/herdsim/command.h"
 #include "tools/herdsim/machine_commands.h"
 #include "tools/herdsim/profile_commands.h"
+#include "tools/herdsim/report_command.h"
 #include "tools/herdsim/run_commands.h"
 #include "tools/herdsim/step_commands.h"
 #include "tools/herdsim/study_commands.h"
@@ -58,8 +59,15 @@ const std::vector<Command>& commands() {
        .operands = "",
        .least_operands = 0,
        .most_operands = 0,
-       .options = kThreads | kTable | kSuite,
+       .options = kDb | kThreads | kTable | kSuite,
        .run = &run_validate_command},
+      {.name = "report",
+       .help = "One HTML page with charts of a run database; -o - writes it to the output",
+       .operands = "DB",
+       .least_operands = 1,
+       .most_operands = 1,
+       .options = kOutput,
+       .run = &run_report_command},
       {.name = "topology",
        .help = "Nodes, links, bisection, oversubscription, failure domains",
        .operands = "CLUSTER",

@@ -4,23 +4,82 @@
 #include <fmt/ostream.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 #include <thread>
 
 #include "sim/base/error.h"
 #include "sim/job/reliability_targets.h"
+#include "tools/herdsim/version.h"
 #include "tools/validation/published_scenarios.h"
 #include "tools/validation/reliability_report.h"
 #include "tools/validation/run_table.h"
 #include "tools/validation/validation_report.h"
+#include "traces/db/run_database.h"
 
 namespace herdsim {
 namespace {
+
+// A suite's predictions, for `herdsim report`.
+void record(const std::string& suite, std::vector<Comparison> comparisons, const Options& options) {
+  if (options.db.empty()) return;
+  for (Comparison& comparison : comparisons) comparison.version = std::string(kVersion);
+  RunDatabase(options.db).add_comparisons(suite, comparisons);
+}
+
+std::vector<Comparison> comparisons_of(const std::vector<RowPrediction>& rows) {
+  std::vector<Comparison> comparisons;
+  for (const RowPrediction& row : rows) {
+    if (!row.error()) continue;
+    comparisons.push_back({.name = row.id,
+                           .quantity = "step_time",
+                           .unit = "s",
+                           .predicted = *row.predicted_step_time_s,
+                           .published = *row.target_step_time_s,
+                           .allowed = std::nullopt,
+                           .source = row.software,
+                           .version = ""});
+  }
+  return comparisons;
+}
+
+std::vector<Comparison> comparisons_of(const std::vector<ReliabilityTarget>& targets) {
+  std::vector<Comparison> comparisons;
+  for (const ReliabilityTarget& target : targets) {
+    comparisons.push_back(
+        {.name = std::string(target.id),
+         .quantity = std::string(target.what),
+         .unit = std::string(target.unit),
+         .predicted = target.predicted,
+         .published = target.published,
+         .allowed = std::max(target.high - target.published, target.published - target.low),
+         .source = std::string(target.source),
+         .version = ""});
+  }
+  return comparisons;
+}
+
+std::vector<Comparison> comparisons_of(const std::vector<PublishedComparison>& rows) {
+  std::vector<Comparison> comparisons;
+  for (const PublishedComparison& row : rows) {
+    comparisons.push_back({.name = row.scenario,
+                           .quantity = "mfu",
+                           .unit = "%",
+                           .predicted = 100 * row.predicted_mfu,
+                           .published = 100 * row.published_mfu,
+                           .allowed = 100 * row.tolerance,
+                           .source = row.source,
+                           .version = ""});
+  }
+  return comparisons;
+}
 
 int validate_table(const Options& options, Streams streams) {
   const std::vector<RunRow> rows = read_run_table(options.table);
   const RowParts parts(options.sets);
   const std::vector<RowPrediction> predictions = predict_rows(rows, parts, options.threads);
+  record(std::filesystem::path(options.table).filename().string(), comparisons_of(predictions),
+         options);
   switch (options.format) {
     case OutputFormat::kTable:
       fmt::print(streams.out, "{}", validation_table(predictions));
@@ -39,6 +98,7 @@ int validate_reliability(const Options& options, Streams streams) {
   const int threads =
       options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
   const std::vector<ReliabilityTarget> targets = reliability_targets(threads);
+  record("reliability", comparisons_of(targets), options);
   switch (options.format) {
     case OutputFormat::kTable:
       fmt::print(streams.out, "{}", reliability_table(targets));
@@ -57,6 +117,7 @@ int validate_reliability(const Options& options, Streams streams) {
 
 int validate_catalogue(const Options& options, Streams streams) {
   const std::vector<PublishedComparison> rows = compare_published_scenarios();
+  record("steps", comparisons_of(rows), options);
   switch (options.format) {
     case OutputFormat::kTable:
       fmt::print(streams.out, "{}", published_table(rows));

@@ -1,0 +1,53 @@
+# cmake -DNODE=... -DNPM=... -DSOURCE=<this folder> -DOUTPUT=<file.cc> -P bundle.cmake
+#   Writes a C++ source with the bundled page, or with the reason why there is none: this never fails a build. Packages
+#   are installed beside the output, once for each lock file; without network they come from npm's cache.
+get_filename_component(folder "${OUTPUT}" DIRECTORY)
+set(ENV{npm_config_update_notifier} false)
+
+function(bundle reason_variable)
+  if(NOT NODE OR NOT NPM)
+    set(${reason_variable} "npm was not found; install nodejs and npm" PARENT_SCOPE)
+    return()
+  endif()
+  file(COPY "${SOURCE}/package.json" "${SOURCE}/package-lock.json" DESTINATION "${folder}")
+  file(SHA256 "${SOURCE}/package-lock.json" lock)
+  set(stamp "${folder}/node_modules/.herdsim-${lock}")
+  if(NOT EXISTS "${stamp}")
+    execute_process(
+      COMMAND "${NPM}" ci --ignore-scripts --no-audit --no-fund --prefer-offline --fetch-retries=1 --fetch-retry-mintimeout=1000 --fetch-timeout=120000
+      WORKING_DIRECTORY "${folder}" RESULT_VARIABLE status OUTPUT_VARIABLE log ERROR_VARIABLE log)
+    if(NOT status EQUAL 0)
+      file(WRITE "${folder}/npm.log" "${log}")
+      set(${reason_variable} "npm could not install its packages; see ${folder}/npm.log" PARENT_SCOPE)
+      return()
+    endif()
+    file(TOUCH "${stamp}")
+  endif()
+  execute_process(COMMAND "${NODE}" "${SOURCE}/build.mjs" "${folder}/page.html"
+    WORKING_DIRECTORY "${folder}" RESULT_VARIABLE status OUTPUT_VARIABLE log ERROR_VARIABLE log)
+  if(NOT status EQUAL 0)
+    file(WRITE "${folder}/bundle.log" "${log}")
+    set(${reason_variable} "its bundler failed; see ${folder}/bundle.log" PARENT_SCOPE)
+    return()
+  endif()
+  set(${reason_variable} "" PARENT_SCOPE)
+endfunction()
+
+bundle(reason)
+set(page "")
+if(reason STREQUAL "")
+  file(READ "${folder}/page.html" page)
+endif()
+set(text "// Generated from tools/report_page.\n#include <string_view>\n\nnamespace herdsim {\n")
+string(APPEND text "std::string_view embedded_report_page();\nstd::string_view report_page_is_missing_because();\n")
+string(APPEND text "std::string_view embedded_report_page() {\n  return R\"~embedded~(${page})~embedded~\";\n}\n")
+string(APPEND text "std::string_view report_page_is_missing_because() {\n  return R\"~embedded~(${reason})~embedded~\";\n}\n")
+string(APPEND text "}  // namespace herdsim\n")
+file(WRITE "${OUTPUT}" "${text}")
+if(NOT reason STREQUAL "")
+  message("report page: off: ${reason}")
+  # As old as can be, so that the next build tries again where Node is.
+  if(NODE AND NPM)
+    execute_process(COMMAND touch -d 1990-01-01 "${OUTPUT}")
+  endif()
+endif()
