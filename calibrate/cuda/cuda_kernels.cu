@@ -1,0 +1,170 @@
+#include <cuda_bf16.h>
+
+#include "calibrate/cuda/cuda_kernels.h"
+
+namespace herdsim::cuda {
+namespace {
+
+using bf16 = __nv_bfloat16;
+constexpr int kThreads = 256;
+
+cudaStream_t of(Stream stream) { return static_cast<cudaStream_t>(stream); }
+unsigned blocks_for(size_t count) {
+  const size_t blocks = (count + kThreads - 1) / kThreads;
+  return static_cast<unsigned>(blocks < 1 ? 1 : blocks > (1u << 20) ? (1u << 20) : blocks);
+}
+
+// SplitMix64: every value from its own index, so that the order of threads does not matter.
+__device__ float noise(uint64_t index, uint64_t seed) {
+  uint64_t z = (index + 1) * 0x9E3779B97F4A7C15ull + seed;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  z ^= z >> 31;
+  return static_cast<float>(z >> 40) * (1.0f / (1 << 24)) - 0.5f;
+}
+
+__global__ void fill_kernel(bf16* values, size_t count, uint64_t seed) {
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) {
+    values[i] = __float2bfloat16(noise(i, seed));
+  }
+}
+__global__ void fill_float_kernel(float* values, size_t count, uint64_t seed) {
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) {
+    values[i] = noise(i, seed);
+  }
+}
+__global__ void nothing_kernel() {}
+
+// Two elements a thread and step.
+__global__ void scale_kernel(const __nv_bfloat162* x, __nv_bfloat162* y, size_t pairs) {
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < pairs; i += size_t{gridDim.x} * blockDim.x) {
+    const float2 v = __bfloat1622float2(x[i]);
+    y[i] = __floats2bfloat162_rn(0.5f * v.x + 0.25f, 0.5f * v.y + 0.25f);
+  }
+}
+
+// The sum over a block, for every thread.
+__device__ float block_sum(float value) {
+  __shared__ float partial[kThreads / 32];
+  __shared__ float total;
+  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_down_sync(0xffffffffu, value, offset);
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    float sum = 0;
+    for (int i = 0; i < kThreads / 32; ++i) sum += partial[i];
+    total = sum;
+  }
+  __syncthreads();
+  return total;
+}
+__device__ float block_max(float value) {
+  __shared__ float partial[kThreads / 32];
+  __shared__ float most;
+  for (int offset = 16; offset > 0; offset /= 2) value = fmaxf(value, __shfl_down_sync(0xffffffffu, value, offset));
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    float best = partial[0];
+    for (int i = 1; i < kThreads / 32; ++i) best = fmaxf(best, partial[i]);
+    most = best;
+  }
+  __syncthreads();
+  return most;
+}
+
+__global__ void rms_norm_kernel(const bf16* x, const bf16* weight, bf16* y, size_t width) {
+  const bf16* row = x + blockIdx.x * width;
+  float squares = 0;
+  for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
+    const float v = __bfloat162float(row[i]);
+    squares += v * v;
+  }
+  const float scale = rsqrtf(block_sum(squares) / static_cast<float>(width) + 1e-5f);
+  for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
+    y[blockIdx.x * width + i] = __float2bfloat16(__bfloat162float(row[i]) * scale * __bfloat162float(weight[i]));
+  }
+}
+
+__global__ void swiglu_kernel(const __nv_bfloat162* gate, const __nv_bfloat162* up, __nv_bfloat162* y, size_t pairs) {
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < pairs; i += size_t{gridDim.x} * blockDim.x) {
+    const float2 g = __bfloat1622float2(gate[i]), u = __bfloat1622float2(up[i]);
+    y[i] = __floats2bfloat162_rn(g.x / (1 + __expf(-g.x)) * u.x, g.y / (1 + __expf(-g.y)) * u.y);
+  }
+}
+
+__global__ void rope_kernel(const bf16* x, bf16* y, size_t width) {
+  const size_t half = width / 2, row = blockIdx.x;
+  for (size_t i = threadIdx.x; i < half; i += blockDim.x) {
+    const float angle = static_cast<float>(row % 4096) * powf(10000.0f, -2.0f * static_cast<float>(i) / static_cast<float>(width));
+    float sine, cosine;
+    sincosf(angle, &sine, &cosine);
+    const float a = __bfloat162float(x[row * width + i]), b = __bfloat162float(x[row * width + half + i]);
+    y[row * width + i] = __float2bfloat16(a * cosine - b * sine);
+    y[row * width + half + i] = __float2bfloat16(a * sine + b * cosine);
+  }
+}
+
+__global__ void cross_entropy_kernel(bf16* logits, const int32_t* targets, float* loss, size_t rows, size_t vocabulary) {
+  bf16* row = logits + blockIdx.x * vocabulary;
+  float most = -INFINITY;
+  for (size_t i = threadIdx.x; i < vocabulary; i += blockDim.x) most = fmaxf(most, __bfloat162float(row[i]));
+  most = block_max(most);
+  float sum = 0;
+  for (size_t i = threadIdx.x; i < vocabulary; i += blockDim.x) sum += expf(__bfloat162float(row[i]) - most);
+  sum = block_sum(sum);
+  const auto target = static_cast<size_t>(targets[blockIdx.x]);
+  if (threadIdx.x == 0) loss[blockIdx.x] = logf(sum) + most - __bfloat162float(row[target]);
+  __syncthreads();  // the loss reads the logit that is overwritten below
+  for (size_t i = threadIdx.x; i < vocabulary; i += blockDim.x) {
+    const float p = expf(__bfloat162float(row[i]) - most) / sum;
+    row[i] = __float2bfloat16((p - (i == target ? 1.0f : 0.0f)) / static_cast<float>(rows));
+  }
+}
+
+__global__ void adam_kernel(bf16* parameter, const bf16* gradient, float* master, float* m, float* v, size_t count) {
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) {
+    const float g = __bfloat162float(gradient[i]);
+    const float first = m[i] = 0.9f * m[i] + 0.1f * g;
+    const float second = v[i] = 0.95f * v[i] + 0.05f * g * g;
+    const float p = master[i] -= 1e-3f * first / (sqrtf(second) + 1e-8f);
+    parameter[i] = __float2bfloat16(p);
+  }
+}
+
+}  // namespace
+
+void fill_random(void* values, size_t count, uint64_t seed, Stream stream) {
+  fill_kernel<<<blocks_for(count), kThreads, 0, of(stream)>>>(static_cast<bf16*>(values), count, seed);
+}
+void fill_random_floats(float* values, size_t count, uint64_t seed, Stream stream) {
+  fill_float_kernel<<<blocks_for(count), kThreads, 0, of(stream)>>>(values, count, seed);
+}
+void launch_nothing(Stream stream) { nothing_kernel<<<1, 1, 0, of(stream)>>>(); }
+void scale(const void* x, void* y, size_t count, Stream stream) {
+  scale_kernel<<<blocks_for(count / 2), kThreads, 0, of(stream)>>>(static_cast<const __nv_bfloat162*>(x),
+                                                                   static_cast<__nv_bfloat162*>(y), count / 2);
+}
+void rms_norm(const void* x, const void* weight, void* y, size_t rows, size_t width, Stream stream) {
+  rms_norm_kernel<<<static_cast<unsigned>(rows), kThreads, 0, of(stream)>>>(
+      static_cast<const bf16*>(x), static_cast<const bf16*>(weight), static_cast<bf16*>(y), width);
+}
+void swiglu(const void* gate, const void* up, void* y, size_t count, Stream stream) {
+  swiglu_kernel<<<blocks_for(count / 2), kThreads, 0, of(stream)>>>(static_cast<const __nv_bfloat162*>(gate),
+                                                                    static_cast<const __nv_bfloat162*>(up),
+                                                                    static_cast<__nv_bfloat162*>(y), count / 2);
+}
+void rope(const void* x, void* y, size_t rows, size_t width, Stream stream) {
+  rope_kernel<<<static_cast<unsigned>(rows), kThreads, 0, of(stream)>>>(static_cast<const bf16*>(x),
+                                                                        static_cast<bf16*>(y), width);
+}
+void cross_entropy(void* logits, const int32_t* targets, float* loss, size_t rows, size_t vocabulary, Stream stream) {
+  cross_entropy_kernel<<<static_cast<unsigned>(rows), kThreads, 0, of(stream)>>>(static_cast<bf16*>(logits), targets,
+                                                                                 loss, rows, vocabulary);
+}
+void fused_adam(void* parameter, const void* gradient, float* master, float* m, float* v, size_t count, Stream stream) {
+  adam_kernel<<<blocks_for(count), kThreads, 0, of(stream)>>>(static_cast<bf16*>(parameter),
+                                                              static_cast<const bf16*>(gradient), master, m, v, count);
+}
+
+}  // namespace herdsim::cuda

@@ -1,0 +1,63 @@
+#include "calibrate/cuda/matmul.h"
+
+namespace herdsim::cuda {
+namespace {
+
+cublasLtMatrixLayout_t layout(cudaDataType_t type, int64_t rows, int64_t columns) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check(cublasLtMatrixLayoutCreate(&made, type, static_cast<uint64_t>(rows),
+                                   static_cast<uint64_t>(columns), rows));
+  return made;
+}
+
+}  // namespace
+
+// cuBLAS counts by columns, so the row-major product C = A B is asked for as C' = B' A'.
+Matmul::Matmul(cublasLtHandle_t handle, const GemmShape& s, void* workspace, size_t workspace_bytes)
+    : handle_(handle), pass_(s.pass), workspace_(workspace), workspace_bytes_(workspace_bytes) {
+  check(cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  const cudaDataType_t type = s.dtype == DataType::kFp8 ? CUDA_R_8F_E4M3 : CUDA_R_16BF;
+  // Weights' gradients are summed over micro-batches in fp32.
+  const cudaDataType_t out = s.pass == GemmPass::kWgrad ? CUDA_R_32F : CUDA_R_16BF;
+  const cublasOperation_t left = s.pass == GemmPass::kForward ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t right = s.pass == GemmPass::kWgrad ? CUBLAS_OP_T : CUBLAS_OP_N;
+  check(
+      cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof(left)));
+  check(cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_TRANSB, &right,
+                                       sizeof(right)));
+  left_ = left == CUBLAS_OP_T ? layout(type, s.k, s.n) : layout(type, s.n, s.k);
+  right_ = right == CUBLAS_OP_T ? layout(type, s.m, s.k) : layout(type, s.k, s.m);
+  out_ = layout(out, s.n, s.m);
+  cublasLtMatmulPreference_t preference = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&preference));
+  check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                             &workspace_bytes, sizeof(workspace_bytes)));
+  int found = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle, operation_, left_, right_, out_, out_, preference, 1, &choice_, &found);
+  cublasLtMatmulPreferenceDestroy(preference);
+  if (status != CUBLAS_STATUS_SUCCESS || found == 0)
+    throw std::runtime_error("cuBLASLt has no kernel for a product");
+}
+
+Matmul::~Matmul() {
+  cublasLtMatrixLayoutDestroy(left_);
+  cublasLtMatrixLayoutDestroy(right_);
+  cublasLtMatrixLayoutDestroy(out_);
+  cublasLtMatmulDescDestroy(operation_);
+}
+
+void Matmul::run(const void* a, const void* b, void* c, const float* scale,
+                 cudaStream_t stream) const {
+  if (scale != nullptr) {
+    check(cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &scale,
+                                         sizeof(scale)));
+    check(cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &scale,
+                                         sizeof(scale)));
+  }
+  const float one = 1, keep = pass_ == GemmPass::kWgrad ? 1 : 0;
+  check(cublasLtMatmul(handle_, operation_, &one, b, left_, a, right_, &keep, c, out_, c, out_,
+                       &choice_.algo, workspace_, workspace_bytes_, stream));
+}
+
+}  // namespace herdsim::cuda

@@ -1,0 +1,173 @@
+#include "calibrate/harness/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "calibrate/profile/collective_time.h"
+
+namespace herdsim {
+namespace {
+
+constexpr std::array<std::string_view, 4> kTypes = {"bf16", "fp8", "fp16", "fp32"};
+constexpr std::array<std::string_view, 3> kPasses = {"forward", "dgrad", "wgrad"};
+constexpr std::array<std::string_view, 3> kStreams = {"fused", "framework", "optimizer"};
+
+struct KeyOf {
+  std::string operator()(const GemmShape& g) const {
+    return fmt::format("gemm {} {} {} {} {}", kTypes[static_cast<size_t>(g.dtype)],
+                       kPasses[static_cast<size_t>(g.pass)], g.m, g.n, g.k);
+  }
+  std::string operator()(const AttentionShape& a) const {
+    return fmt::format("attention {} {} {} {} {} {} {} {}",
+                       a.pass == AttentionPass::kForward ? "forward" : "backward",
+                       a.mask_fraction < 1 ? "causal" : "full", a.batch, a.query_tokens,
+                       a.kv_tokens, a.heads, a.kv_heads, a.head_dim);
+  }
+  std::string operator()(const MemoryTraffic& s) const {
+    return fmt::format("stream {} {}", kStreams[static_cast<size_t>(s.stream)], s.moved.count());
+  }
+  std::string operator()(const CollectiveProbe& c) const {
+    return fmt::format("collective {} {}", c.kind, c.bytes.count());
+  }
+  std::string operator()(const CopyProbe& c) const {
+    return fmt::format("copy {} {}", c.to_device ? "to_device" : "to_host", c.bytes.count());
+  }
+  std::string operator()(const LaunchProbe& /*launch*/) const { return "launch"; }
+  std::string operator()(const PeakProbe& /*peak*/) const { return "peak"; }
+};
+
+// Of several ranks, each probe depends on how many there were.
+std::string stored_key(const Backend& backend, const Probe& probe) {
+  return fmt::format("{} ranks {} nodes {}", probe_key(probe), backend.ranks(), backend.nodes());
+}
+
+ProbeResult measure(Backend& backend, const CalibrationPlan& plan, const Probe& probe) {
+  const int prepared = backend.prepare(probe);
+  const double begin = plan.clock();
+  backend.time(prepared, 1);
+  const double once = backend.time(prepared, 1).seconds;
+  const double repeats = once > 0 ? plan.rule.least_seconds_a_sample / once : 1000;
+  const auto runs = static_cast<int64_t>(std::clamp(std::ceil(repeats), 1.0, 1e6));
+  std::vector<Sample> samples;
+  SeriesSummary summary;
+  StopReason reason = StopReason::kGoOn;
+  while (reason == StopReason::kGoOn) {
+    samples.push_back(backend.time(prepared, runs));
+    summary = summarize(samples);
+    // Clocks differ between ranks, and all must stop together.
+    reason = stop_reason(summary, backend.agree(plan.clock() - begin), plan.rule);
+  }
+  backend.release(prepared);
+  return {.probe = probe, .summary = summary, .stopped = stop_reason_text(reason)};
+}
+
+// The leader alone reads the file.
+std::optional<ProbeResult> kept(Backend& backend, const CalibrationPlan& plan, const Probe& probe) {
+  std::optional<StoredMeasurement> found;
+  if (plan.store != nullptr) found = plan.store->find(stored_key(backend, probe));
+  const double seconds = backend.agree(found ? found->summary.seconds : 0);
+  if (seconds <= 0) return std::nullopt;
+  ProbeResult result{.probe = probe, .kept = true};
+  if (found) {
+    result.summary = found->summary;
+    result.stopped = found->stopped;
+  }
+  result.summary.seconds = seconds;
+  return result;
+}
+
+}  // namespace
+
+std::string probe_key(const Probe& probe) { return std::visit(KeyOf{}, probe); }
+
+CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan) {
+  CalibrationResult out;
+  const double begin = plan.clock();
+  size_t measured = 0;
+  for (size_t i = 0; i < plan.probes.size(); ++i) {
+    const Probe& probe = plan.probes[i];
+    if (std::string reason = backend.why_not(probe); !reason.empty()) {
+      out.refused.push_back(probe_key(probe) + ": " + reason);
+      continue;
+    }
+    std::optional<ProbeResult> result = kept(backend, plan, probe);
+    if (!result) {
+      result = measure(backend, plan, probe);
+      ++measured;
+      if (plan.store != nullptr)
+        plan.store->put({stored_key(backend, probe), result->summary, result->stopped});
+    }
+    out.results.push_back(std::move(*result));
+    if (!plan.on_progress) continue;
+    const double spent = plan.clock() - begin;
+    const double pace = measured > 0 ? spent / static_cast<double>(measured) : 0;
+    plan.on_progress({.done = i + 1,
+                      .probes = plan.probes.size(),
+                      .seconds = spent,
+                      .seconds_left = pace * static_cast<double>(plan.probes.size() - i - 1),
+                      .probe = probe_key(probe)});
+  }
+  return out;
+}
+
+std::vector<Probe> default_probes(const DeviceFacts& facts, int64_t ranks, double largest_flops,
+                                  Bytes largest_bytes, bool quick) {
+  std::vector<Probe> probes = {LaunchProbe{}, PeakProbe{}};
+  const std::vector<int64_t> sizes =
+      quick ? std::vector<int64_t>{128, 512, 2048, 8192}
+            : std::vector<int64_t>{64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
+  for (const int64_t m : sizes) {
+    for (const int64_t n : sizes) {
+      for (const int64_t k : sizes) {
+        const GemmShape shape{.m = m, .n = n, .k = k, .dtype = DataType::kBf16};
+        if (shape.flops().count() > largest_flops) continue;
+        probes.emplace_back(shape);
+        if (m != n || n != k) continue;
+        for (const GemmPass pass : {GemmPass::kDgrad, GemmPass::kWgrad}) {
+          GemmShape gradient = shape;
+          gradient.pass = pass;
+          probes.emplace_back(gradient);
+        }
+      }
+    }
+  }
+  for (int64_t tokens = 128; tokens <= 16384; tokens *= quick ? 4 : 2) {
+    for (const int64_t head_dim : {64, 128}) {
+      for (const bool causal : {true, false}) {
+        for (const AttentionPass pass : {AttentionPass::kForward, AttentionPass::kBackward}) {
+          const AttentionShape shape{.batch = 1,
+                                     .query_tokens = tokens,
+                                     .kv_tokens = tokens,
+                                     .heads = 8 * ((facts.multiprocessors + 7) / 8),
+                                     .kv_heads = 8,
+                                     .head_dim = head_dim,
+                                     .mask_fraction = causal ? 0.5 : 1.0,
+                                     .pass = pass};
+          if (shape.flops().count() <= largest_flops) probes.emplace_back(shape);
+        }
+      }
+    }
+  }
+  const int64_t step = quick ? 16 : 4;
+  for (int64_t bytes = 1 << 16; bytes <= largest_bytes.count(); bytes *= step) {
+    for (size_t i = 0; i < kStreams.size(); ++i) {
+      probes.emplace_back(MemoryTraffic{Bytes(bytes), static_cast<StreamClass>(i)});
+    }
+    for (const bool to_device : {true, false})
+      probes.emplace_back(CopyProbe{to_device, Bytes(bytes)});
+  }
+  if (ranks > 1) {
+    for (const std::string_view kind : kCollectiveCurveKinds) {
+      for (int64_t bytes = 1024; bytes <= largest_bytes.count(); bytes *= step / 2) {
+        probes.emplace_back(CollectiveProbe{std::string(kind), Bytes(bytes)});
+      }
+    }
+  }
+  return probes;
+}
+
+}  // namespace herdsim

@@ -1,0 +1,49 @@
+// Measures a list of probes, each until its median is known well enough, and keeps what it has.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "calibrate/harness/backend.h"
+#include "calibrate/harness/measurement_store.h"
+
+namespace herdsim {
+
+struct ProbeResult {
+  Probe probe;
+  SeriesSummary summary;
+  std::string stopped;
+  bool kept = false;  // found in the database
+};
+
+struct CalibrationProgress {
+  size_t done = 0, probes = 0;
+  double seconds = 0, seconds_left = 0;  // at the pace of what was measured so far
+  std::string probe;                     // the one that was just done
+};
+
+struct CalibrationPlan {
+  std::vector<Probe> probes;
+  StoppingRule rule;
+  MeasurementStore* store = nullptr;  // of the leader; null: nothing is kept
+  std::function<double()> clock;      // seconds
+  std::function<void(const CalibrationProgress&)> on_progress;  // may be empty
+};
+
+struct CalibrationResult {
+  std::vector<ProbeResult> results;
+  std::vector<std::string> refused;  // probes that the device cannot do, with the reason
+};
+
+// Each probe once, in order. Throws: what the backend and the store throw; what was measured before
+// is kept.
+CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan);
+
+// A grid that covers what layers of a model ask for, in sizes the device does in a fraction of a
+// second: `largest_flops` and `largest_bytes` bound a probe. A collective of every kind and size
+// where there are several ranks.
+std::vector<Probe> default_probes(const DeviceFacts& facts, int64_t ranks, double largest_flops,
+                                  Bytes largest_bytes, bool quick);
+
+}  // namespace herdsim

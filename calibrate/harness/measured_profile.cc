@@ -1,0 +1,321 @@
+#include "calibrate/harness/measured_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "calibrate/fit/collective_fit.h"
+#include "calibrate/fit/gemm_fit.h"
+#include "calibrate/fit/isotonic.h"
+#include "calibrate/profile/collective_time.h"
+#include "sim/base/error.h"
+#include "sim/base/table.h"
+#include "sim/base/text.h"
+#include "sim/models/compute_time.h"
+
+namespace herdsim {
+namespace {
+
+double as_double(Bytes bytes) { return static_cast<double>(bytes.count()); }
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Rates over sizes from times, so that time never falls.
+LogCurve rates_over(const std::map<double, double>& seconds_at, double floor) {
+  std::vector<double> log_seconds;
+  for (const auto& [bytes, seconds] : seconds_at)
+    log_seconds.push_back(std::log(std::max(seconds - floor, 0.1 * seconds)));
+  make_nondecreasing(log_seconds, std::vector<double>(log_seconds.size(), 1.0));
+  std::vector<LogCurve::Point> points;
+  for (const auto& [bytes, seconds] : seconds_at) {
+    points.push_back({bytes, bytes / std::exp(log_seconds[points.size()])});
+  }
+  return LogCurve(std::move(points));
+}
+
+// The nodes near what was measured, and one to each side.
+std::vector<double> nodes_near(const std::vector<double>& nodes, double low, double high) {
+  std::vector<double> kept;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const bool below = i + 1 < nodes.size() && nodes[i + 1] < low;
+    const bool above = i > 0 && nodes[i - 1] > high;
+    if (!below && !above) kept.push_back(nodes[i]);
+  }
+  return kept;
+}
+
+class Builder {
+ public:
+  Builder(const ProfileRequest& request, const Backend& backend,
+          const CalibrationResult& calibration)
+      : request_(request), backend_(backend), results_(calibration.results) {}
+
+  DeviceProfile build() {
+    profile_.name = request_.name;
+    device();
+    products();
+    attention();
+    streams();
+    collectives();
+    faults_.throw_if_any();
+    return std::move(profile_);
+  }
+
+ private:
+  template <class Kind>
+  std::vector<std::pair<Kind, double>> of() const {
+    std::vector<std::pair<Kind, double>> found;
+    for (const ProbeResult& r : results_) {
+      if (const Kind* kind = std::get_if<Kind>(&r.probe))
+        found.emplace_back(*kind, r.summary.seconds);
+    }
+    return found;
+  }
+
+  Provenance measured(const std::string& what) const {
+    return {Evidence::kMeasured, fmt::format("{}, {}; {}; {}", what, backend_.facts().name,
+                                             backend_.facts().software, request_.method)};
+  }
+
+  void missing(const std::string& what) {
+    faults_.add({.field = "calibration",
+                 .problem = "has measured no " + what + ", without which there is no profile"});
+  }
+
+  void device() {
+    const DeviceFacts& facts = backend_.facts();
+    profile_.device = facts.name;
+    profile_.hbm = facts.memory;
+    profile_.sms = facts.multiprocessors;
+    profile_.board_watts = facts.watts > 0 ? facts.watts : 1;
+    double peak = facts.peak_flops;
+    for (const auto& [probe, seconds] : of<PeakProbe>())
+      peak = std::max(peak, kPeakProbeFlops / seconds);
+    for (const auto& [shape, seconds] : of<GemmShape>()) {
+      const double units = shape.dtype == DataType::kFp8 ? 0.5 : 1;
+      peak = std::max(peak, units * shape.flops().count() / seconds);
+    }
+    for (const auto& [shape, seconds] : of<AttentionShape>())
+      peak = std::max(peak, shape.flops().count() / seconds);
+    // Beyond rounding, no printed rate may exceed it.
+    profile_.peak[static_cast<size_t>(DataType::kBf16)] = FlopRate::from_per_second(1.001 * peak);
+    double rate = facts.memory_rate;
+    if (rate <= 0) {
+      for (const auto& [traffic, seconds] : of<MemoryTraffic>())
+        rate = std::max(rate, as_double(traffic.moved) / seconds);
+    }
+    profile_.hbm_bandwidth = bytes_per_second(std::max(rate, 1.0));
+    profile_.device_provenance =
+        measured(facts.peak_flops > 0 ? "data sheet and driver" : "peak and memory rate");
+    const auto launch = of<LaunchProbe>();
+    if (launch.empty()) return missing("launch");
+    double floor = launch.front().second;
+    for (const ProbeResult& r : results_) floor = std::min(floor, r.summary.seconds);
+    floor_ = std::max(floor, 1e-9);
+    profile_.launch_floor = seconds_rounded_up(floor_);
+    profile_.launch_provenance = measured("shortest call");
+  }
+
+  void products() {
+    products_of(DataType::kBf16, "bf16");
+    if (profile_.gemm.empty()) return missing("product");
+    products_of(DataType::kFp8, "fp8");
+  }
+
+  // Adds the surface of a type, where there are products of it.
+  void products_of(DataType dtype, const std::string& name) {
+    GemmSource source;
+    double low[3] = {1e18, 1e18, 1e18}, high[3] = {0, 0, 0};
+    for (const auto& [shape, seconds] : of<GemmShape>()) {
+      if (shape.dtype != dtype || shape.pass != GemmPass::kForward || seconds <= floor_) continue;
+      source.rows.push_back({shape, name, seconds});
+      const int64_t sizes[3] = {shape.m, shape.n, shape.k};
+      for (size_t i = 0; i < 3; ++i) {
+        low[i] = std::min(low[i], static_cast<double>(sizes[i]));
+        high[i] = std::max(high[i], static_cast<double>(sizes[i]));
+      }
+    }
+    if (source.rows.empty()) return;
+    // Fp8 units are twice as wide.
+    if (dtype == DataType::kFp8)
+      profile_.peak[static_cast<size_t>(dtype)] = profile_.peak_of(DataType::kBf16) * 2;
+    const GemmGrid all = default_gemm_grid();
+    const GemmGrid grid{nodes_near(all.m, low[0], high[0]), nodes_near(all.n, low[1], high[1]),
+                        nodes_near(all.k, low[2], high[2])};
+    GemmSurface surface = fit_gemm({source}, dtype, profile_, grid);
+    const bool other = dtype == DataType::kBf16 && backend_.facts().product_type != DataType::kBf16;
+    surface.provenance =
+        measured(other ? "matrix products in fp32, in place of bf16" : name + " matrix products");
+    profile_.gemm.push_back(surface);
+    surface.dgrad_rate = layout_rate(dtype, GemmPass::kDgrad);
+    surface.wgrad_rate = layout_rate(dtype, GemmPass::kWgrad);
+    surface.layout_provenance = measured("gradient layouts");
+    profile_.gemm.back() = surface;
+  }
+
+  // Median of the forward product's predicted time over the measured time.
+  double layout_rate(DataType dtype, GemmPass pass) const {
+    std::vector<double> ratios;
+    for (const auto& [shape, seconds] : of<GemmShape>()) {
+      if (shape.pass != pass || shape.dtype != dtype) continue;
+      GemmShape forward = shape;
+      forward.pass = GemmPass::kForward;
+      ratios.push_back((gemm_cost(forward, profile_).time.seconds() - floor_) /
+                       std::max(seconds - floor_, 1e-9));
+    }
+    return ratios.empty() ? 1.0 : std::clamp(median(ratios), 0.1, 10.0);
+  }
+
+  void attention() {
+    std::map<std::tuple<AttentionPass, bool, int64_t>, std::map<double, std::vector<double>>> rates;
+    for (const auto& [shape, seconds] : of<AttentionShape>()) {
+      rates[{shape.pass, shape.mask_fraction < 1, shape.head_dim}]
+           [static_cast<double>(shape.kv_tokens)]
+               .push_back(shape.flops().count() / std::max(seconds - floor_, 0.5 * seconds));
+    }
+    AttentionKernel kernel{.name = backend_.facts().attention_kernels.empty()
+                                       ? "own"
+                                       : backend_.facts().attention_kernels.front(),
+                           .floor = profile_.launch_floor};
+    bool forward = false, backward = false;
+    for (const auto& [key, at] : rates) {
+      const auto [pass, causal, head_dim] = key;
+      AttentionCurve curve{.pass = pass,
+                           .causal = causal,
+                           .head_dim = head_dim,
+                           .provenance = measured("attention")};
+      std::vector<LogCurve::Point> points;
+      for (const auto& [tokens, values] : at) {
+        double rate = median(values);
+        // Work grows with the tokens; a rate that grew faster would make more work take less time.
+        if (!points.empty())
+          rate = std::min(rate, points.back().y * 0.999 * tokens / points.back().x);
+        points.push_back({tokens, rate});
+      }
+      for (LogCurve::Point& p : points) p.y *= 1e-12;
+      curve.measured_from = static_cast<int64_t>(points.front().x);
+      curve.measured_to = static_cast<int64_t>(points.back().x);
+      curve.teraflops = LogCurve(std::move(points));
+      (pass == AttentionPass::kForward ? forward : backward) = true;
+      kernel.curves.push_back(std::move(curve));
+    }
+    if (!forward || !backward) return missing("attention forward and backward");
+    profile_.attention.push_back(std::move(kernel));
+  }
+
+  void streams() {
+    std::array<std::map<double, double>, kStreamClasses> at;
+    for (const auto& [traffic, seconds] : of<MemoryTraffic>()) {
+      at[static_cast<size_t>(traffic.stream)][as_double(traffic.moved)] = seconds;
+    }
+    if (at[0].empty()) return missing("fused stream");
+    for (size_t i = 0; i < kStreamClasses; ++i) {
+      const bool own = !at[i].empty();
+      profile_.stream[i].bytes_per_second = rates_over(own ? at[i] : at[0], floor_);
+      profile_.stream[i].provenance = measured("streams");
+      if (!own) profile_.stream[i].provenance.evidence = Evidence::kAssumed;
+    }
+    std::array<std::map<double, double>, 2> copies;
+    for (const auto& [copy, seconds] : of<CopyProbe>())
+      copies[copy.to_device ? 0 : 1][as_double(copy.bytes)] = seconds;
+    for (size_t i = 0; i < 2; ++i) {
+      const bool own = !copies[i].empty();
+      profile_.host_copy[i].bytes_per_second = rates_over(own ? copies[i] : at[0], floor_);
+      profile_.host_copy[i].provenance = measured("copies");
+      if (!own) profile_.host_copy[i].provenance.evidence = Evidence::kAssumed;
+    }
+  }
+
+  void collectives() {
+    std::vector<CollectiveMeasurement> rows;
+    for (const auto& [probe, seconds] : of<CollectiveProbe>()) {
+      rows.push_back({.kind = probe.kind,
+                      .ranks = backend_.ranks(),
+                      .nodes = backend_.nodes(),
+                      .size = probe.bytes,
+                      .seconds = seconds});
+    }
+    constexpr double kTolerance = 0.01;
+    if (!rows.empty())
+      profile_.collectives = fit_collectives(rows, measured("collectives"), kTolerance);
+  }
+
+  const ProfileRequest& request_;
+  const Backend& backend_;
+  const std::vector<ProbeResult>& results_;
+  DeviceProfile profile_;
+  Faults faults_;
+  double floor_ = 0;
+};
+
+// What a probe reached and what it can reach, in its unit.
+struct Rate {
+  double value = 0, bound = 0;
+  std::string_view unit;
+};
+
+struct RateOf {
+  const DeviceProfile& profile;
+  int64_t ranks;
+  double seconds;
+
+  Rate flops(Flops work) const {
+    return {work.count() / seconds * 1e-9, profile.peak_of(DataType::kBf16).per_second() * 1e-9,
+            "GFLOP/s"};
+  }
+  Rate bytes(double moved) const {
+    return {moved / seconds * 1e-9, profile.hbm_bandwidth.gigabytes_per_second(), "GB/s"};
+  }
+  Rate operator()(const GemmShape& g) const { return flops(g.flops()); }
+  Rate operator()(const AttentionShape& a) const { return flops(a.flops()); }
+  Rate operator()(const MemoryTraffic& s) const { return bytes(as_double(s.moved)); }
+  // Links between ranks are not known here; through memory nothing passes faster than memory.
+  Rate operator()(const CollectiveProbe& c) const {
+    return bytes(as_double(c.bytes) * bus_factor(c.kind, ranks));
+  }
+  Rate operator()(const CopyProbe& c) const { return bytes(as_double(c.bytes)); }
+  Rate operator()(const LaunchProbe& /*launch*/) const { return {}; }
+  Rate operator()(const PeakProbe& /*peak*/) const { return flops(Flops(kPeakProbeFlops)); }
+};
+
+}  // namespace
+
+DeviceProfile profile_of_results(const ProfileRequest& request, const Backend& backend,
+                                 const CalibrationResult& calibration) {
+  return Builder(request, backend, calibration).build();
+}
+
+std::string verdict_table(const DeviceProfile& profile, int64_t ranks,
+                          const CalibrationResult& calibration) {
+  TextTable table({{"probe"},
+                   {"time", Align::kRight},
+                   {"rate", Align::kRight},
+                   {"bound", Align::kRight},
+                   {"of it", Align::kRight},
+                   {"spread", Align::kRight},
+                   {"samples", Align::kRight},
+                   {"stopped"}});
+  for (const ProbeResult& r : calibration.results) {
+    const Rate rate = std::visit(RateOf{profile, ranks, r.summary.seconds}, r.probe);
+    const bool has_rate = rate.bound > 0;
+    table.add_row(
+        {probe_key(r.probe), to_text(seconds_rounded_up(r.summary.seconds)),
+         has_rate ? fmt::format("{:.4g} {}", rate.value, rate.unit) : "",
+         has_rate ? fmt::format("{:.4g}", rate.bound) : "",
+         has_rate ? fmt::format("{:.0f} %", 100 * rate.value / rate.bound) : "",
+         fmt::format("{:.1f} %", 100 * r.summary.spread), fmt::format("{}", r.summary.samples),
+         r.stopped + (r.kept ? ", kept" : "") +
+             (r.summary.throttled > 0 ? fmt::format(", {} throttled", r.summary.throttled) : "")});
+  }
+  std::string text = table.text();
+  for (const std::string& refused : calibration.refused) text += "not measured: " + refused + "\n";
+  return text;
+}
+
+}  // namespace herdsim

@@ -1,0 +1,76 @@
+#include "calibrate/harness/sampling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace herdsim {
+namespace {
+
+constexpr double kThrottledClock = 0.95;
+
+double median(std::vector<double> values) {
+  const size_t half = values.size() / 2;
+  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(half), values.end());
+  const double upper = values[half];
+  if (values.size() % 2 == 1) return upper;
+  return 0.5 *
+         (upper + *std::max_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(half)));
+}
+
+}  // namespace
+
+SeriesSummary summarize(const std::vector<Sample>& samples) {
+  double fastest = 0;
+  for (const Sample& s : samples) fastest = std::max(fastest, s.clock_mhz);
+  std::vector<double> kept;
+  for (const Sample& s : samples) {
+    if (s.clock_mhz <= 0 || s.clock_mhz >= kThrottledClock * fastest) kept.push_back(s.seconds);
+  }
+  SeriesSummary out{.samples = static_cast<int64_t>(samples.size()),
+                    .throttled = static_cast<int64_t>(samples.size() - kept.size())};
+  // A device that is throttled most of the time is as fast as that.
+  if (kept.size() * 2 < samples.size()) {
+    kept.clear();
+    for (const Sample& s : samples) kept.push_back(s.seconds);
+  }
+  out.seconds = median(kept);
+  std::vector<double> deviations;
+  for (const double seconds : kept) deviations.push_back(std::abs(seconds - out.seconds));
+  out.spread = median(deviations) / out.seconds;
+  out.relative_error = 1.2533 * 1.4826 * out.spread / std::sqrt(static_cast<double>(kept.size()));
+  return out;
+}
+
+std::string StoppingRule::text() const {
+  return fmt::format("median known to {:.1f} %, {} to {} samples, {:.3g} s at most",
+                     100 * relative_error, least_samples, most_samples, most_seconds);
+}
+
+StopReason stop_reason(const SeriesSummary& so_far, double seconds_spent,
+                       const StoppingRule& rule) {
+  if (so_far.samples >= rule.least_samples && so_far.relative_error <= rule.relative_error) {
+    return StopReason::kPrecise;
+  }
+  if (so_far.samples >= rule.most_samples) return StopReason::kOutOfSamples;
+  // Three samples at least, or the median is no better than luck.
+  if (seconds_spent >= rule.most_seconds && so_far.samples >= 3) return StopReason::kOutOfTime;
+  return StopReason::kGoOn;
+}
+
+std::string stop_reason_text(StopReason reason) {
+  switch (reason) {
+    case StopReason::kGoOn:
+      return "not finished";
+    case StopReason::kPrecise:
+      return "precise";
+    case StopReason::kOutOfSamples:
+      return "out of samples";
+    case StopReason::kOutOfTime:
+      return "out of time";
+  }
+  return "";
+}
+
+}  // namespace herdsim

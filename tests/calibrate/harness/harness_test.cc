@@ -1,0 +1,238 @@
+// The harness on synthetic series and a scripted device.
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "calibrate/harness/calibration.h"
+#include "calibrate/harness/measured_profile.h"
+#include "calibrate/profile/profile_file.h"
+#include "sim/base/error.h"
+#include "sim/base/rng.h"
+#include "sim/models/compute_time.h"
+
+namespace herdsim {
+namespace {
+
+std::string fresh(const std::string& name) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / name;
+  std::filesystem::remove(path);
+  return path.string();
+}
+
+TEST(Sampling, a_median_is_within_its_error_as_often_as_it_says) {
+  // Normal samples: |median - truth| < 3 errors in 99.7 %; below 97 % of 1,000 series is a chance
+  // under 1e-6.
+  RngStream random(3, "tests/sampling", 0);
+  int inside = 0;
+  for (int series = 0; series < 1000; ++series) {
+    std::vector<Sample> samples;
+    for (int i = 0; i < 101; ++i) {
+      double sum = -6;
+      for (int j = 0; j < 12; ++j) sum += random.uniform();
+      samples.push_back({1 + 0.05 * sum});
+    }
+    const SeriesSummary s = summarize(samples);
+    inside += std::abs(s.seconds - 1) < 3 * s.relative_error ? 1 : 0;
+  }
+  EXPECT_GT(inside, 970);
+}
+
+TEST(Sampling, one_disturbance_in_three_moves_nothing_much) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 30; ++i) samples.push_back({i % 3 == 0 ? 50.0 : 1.0 + 1e-3 * i});
+  EXPECT_NEAR(summarize(samples).seconds, 1.0, 0.04);
+}
+
+TEST(Sampling, throttled_samples_are_counted_and_left_out_while_they_are_few) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 10; ++i) samples.push_back({1.0, 1980});
+  for (int i = 0; i < 4; ++i) samples.push_back({1.5, 1400});
+  EXPECT_EQ(summarize(samples).throttled, 4);
+  EXPECT_DOUBLE_EQ(summarize(samples).seconds, 1.0);
+  for (int i = 0; i < 20; ++i) samples.push_back({1.5, 1400});
+  EXPECT_DOUBLE_EQ(summarize(samples).seconds, 1.5);
+}
+
+TEST(Sampling, stops_when_precise_and_else_when_out_of_samples_or_time) {
+  const StoppingRule rule{
+      .relative_error = 0.01, .least_samples = 5, .most_samples = 20, .most_seconds = 1};
+  const auto at = [](double error, int64_t samples) {
+    return SeriesSummary{.seconds = 1, .relative_error = error, .samples = samples};
+  };
+  EXPECT_EQ(stop_reason(at(0, 4), 0, rule), StopReason::kGoOn);
+  EXPECT_EQ(stop_reason(at(0.01, 5), 0, rule), StopReason::kPrecise);
+  EXPECT_EQ(stop_reason(at(0.5, 19), 0, rule), StopReason::kGoOn);
+  EXPECT_EQ(stop_reason(at(0.5, 20), 0, rule), StopReason::kOutOfSamples);
+  EXPECT_EQ(stop_reason(at(0.5, 2), 9, rule), StopReason::kGoOn);
+  EXPECT_EQ(stop_reason(at(0.5, 3), 9, rule), StopReason::kOutOfTime);
+}
+
+TEST(MeasurementStore, keeps_what_it_was_given_by_device_and_probe) {
+  const std::string path = fresh("kept.db");
+  {
+    MeasurementStore(path, "gpu a", "v1")
+        .put({"p", {.seconds = 2, .spread = 0.1, .samples = 7, .throttled = 1}, "precise"});
+  }
+  const MeasurementStore again(path, "gpu a", "v1");
+  ASSERT_TRUE(again.find("p"));
+  EXPECT_DOUBLE_EQ(again.find("p")->summary.seconds, 2);
+  EXPECT_EQ(again.find("p")->summary.throttled, 1);
+  EXPECT_EQ(again.find("p")->stopped, "precise");
+  EXPECT_FALSE(again.find("q"));
+  EXPECT_FALSE(MeasurementStore(path, "gpu b", "v1").find("p"));
+  EXPECT_FALSE(MeasurementStore(path, "gpu a", "v2").find("p"));
+}
+
+TEST(MeasurementStore, refuses_other_files_and_leaves_them_as_they_are) {
+  const std::string text = fresh("text.db");
+  std::ofstream(text) << std::string(5000, 'x');
+  EXPECT_THROW(MeasurementStore(text, "d", "s"), SpecError);
+  EXPECT_EQ(std::filesystem::file_size(text), 5000u);
+  const std::string foreign = fresh("foreign.db");
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(foreign.c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db, "CREATE TABLE theirs (x)", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+  const auto size = std::filesystem::file_size(foreign);
+  EXPECT_THROW(MeasurementStore(foreign, "d", "s"), SpecError);
+  EXPECT_EQ(std::filesystem::file_size(foreign), size);
+}
+
+// A device whose times are a known law, and which breaks after a number of probes.
+class ScriptedBackend : public Backend {
+ public:
+  explicit ScriptedBackend(size_t breaks_after = 1000000) : breaks_after_(breaks_after) {
+    facts_ = {.name = "scripted",
+              .software = "v1",
+              .memory = gigabytes(16),
+              .multiprocessors = 1,
+              .memory_rate = 1e11,
+              .peak_flops = 1e12,
+              .attention_kernels = {"own"}};
+  }
+  const DeviceFacts& facts() const override { return facts_; }
+  int64_t ranks() const override { return 2; }
+  int64_t nodes() const override { return 1; }
+  bool leads() const override { return true; }
+  std::string why_not(const Probe& probe) const override {
+    const auto* c = std::get_if<CollectiveProbe>(&probe);
+    return c != nullptr && c->kind == "all_to_all" ? "nobody wrote it" : "";
+  }
+  int prepare(const Probe& probe) override {
+    if (++prepared == breaks_after_) throw std::runtime_error("unplugged");
+    probe_ = probe;
+    return 0;
+  }
+  Sample time(int /*id*/, int64_t /*runs*/) override {
+    return {law(probe_) * (1 + 0.002 * std::sin(0.7 * ++calls_))};
+  }
+  void run(int /*id*/) override {}
+  void finish() override {}
+  void release(int /*id*/) override {}
+  double agree(double value) override { return value; }
+
+  static double law(const Probe& probe) {
+    constexpr double kLaunch = 1e-6;
+    if (const auto* g = std::get_if<GemmShape>(&probe)) {
+      return kLaunch + g->flops().count() / 7e11 * (g->pass == GemmPass::kWgrad ? 1.25 : 1);
+    }
+    if (const auto* a = std::get_if<AttentionShape>(&probe))
+      return kLaunch + a->flops().count() / 4e11;
+    if (const auto* s = std::get_if<MemoryTraffic>(&probe))
+      return kLaunch + static_cast<double>(s->moved.count()) / 8e10;
+    if (const auto* c = std::get_if<CollectiveProbe>(&probe))
+      return 5e-6 + static_cast<double>(c->bytes.count()) / 1e10;
+    if (const auto* c = std::get_if<CopyProbe>(&probe))
+      return kLaunch + static_cast<double>(c->bytes.count()) / 2e10;
+    return std::holds_alternative<PeakProbe>(probe) ? kPeakProbeFlops / 9e11 : kLaunch;
+  }
+  size_t prepared = 0;
+
+ private:
+  size_t breaks_after_;
+  DeviceFacts facts_;
+  Probe probe_;
+  double calls_ = 0;
+};
+
+CalibrationPlan plan_with(MeasurementStore* store) {
+  CalibrationPlan plan{
+      .probes = default_probes(ScriptedBackend().facts(), 2, 1e10, mebibytes(64), true),
+      .store = store};
+  plan.clock = [] { return 0.0; };
+  return plan;
+}
+
+TEST(Calibration, a_killed_one_goes_on_and_measures_nothing_twice) {
+  const std::string path = fresh("killed.db");
+  const size_t probes = plan_with(nullptr).probes.size();
+  {
+    MeasurementStore store(path, "scripted", "v1");
+    ScriptedBackend breaks(20);
+    EXPECT_THROW(calibrate(breaks, plan_with(&store)), std::runtime_error);
+  }
+  MeasurementStore store(path, "scripted", "v1");
+  ScriptedBackend whole;
+  const CalibrationResult result = calibrate(whole, plan_with(&store));
+  EXPECT_EQ(std::count_if(result.results.begin(), result.results.end(),
+                          [](const ProbeResult& r) { return r.kept; }),
+            19);
+  EXPECT_EQ(whole.prepared + 19, result.results.size());
+  EXPECT_EQ(result.results.size() + result.refused.size(), probes);
+  ScriptedBackend idle;
+  calibrate(idle, plan_with(&store));
+  EXPECT_EQ(idle.prepared, 0u);
+}
+
+TEST(MeasuredProfile, gives_the_scripted_law_back_and_survives_a_file) {
+  ScriptedBackend backend;
+  const CalibrationResult result = calibrate(backend, plan_with(nullptr));
+  const DeviceProfile made = profile_of_results({"scripted", "test"}, backend, result);
+  const DeviceProfile profile = load_profile_text(save_profile_text(made), "p");
+  // Sizes between those that were measured.
+  for (const GemmShape& shape :
+       {GemmShape{.m = 1024, .n = 1024, .k = 512}, GemmShape{.m = 256, .n = 2048, .k = 1024}}) {
+    EXPECT_NEAR(gemm_cost(shape, profile).time.seconds() / ScriptedBackend::law(shape), 1, 0.1);
+    GemmShape wgrad = shape;
+    wgrad.pass = GemmPass::kWgrad;
+    EXPECT_NEAR(gemm_cost(wgrad, profile).time.seconds() / ScriptedBackend::law(wgrad), 1, 0.12);
+  }
+  const MemoryTraffic traffic{mebibytes(10), StreamClass::kOptimizer};
+  EXPECT_NEAR(stream_cost(traffic, profile).time.seconds() / ScriptedBackend::law(traffic), 1,
+              0.05);
+  const AttentionShape attention{.batch = 1,
+                                 .query_tokens = 1024,
+                                 .kv_tokens = 1024,
+                                 .heads = 8,
+                                 .kv_heads = 8,
+                                 .head_dim = 64};
+  EXPECT_NEAR(attention_cost(attention, *profile.attention_kernel("own"), profile).time.seconds() /
+                  ScriptedBackend::law(attention),
+              1, 0.05);
+  const CollectiveCurve* curve = profile.collective("all_reduce", 2, 1);
+  ASSERT_NE(curve, nullptr);
+  EXPECT_EQ(curve->provenance.evidence, Evidence::kMeasured);
+  EXPECT_EQ(profile.collective("all_to_all", 2, 1), nullptr);
+  const std::string table = verdict_table(made, 2, result);
+  EXPECT_NE(table.find("not measured: collective all_to_all"), std::string::npos);
+}
+
+TEST(MeasuredProfile, says_what_is_missing_instead_of_inventing_it) {
+  ScriptedBackend backend;
+  CalibrationPlan plan = plan_with(nullptr);
+  plan.probes = {LaunchProbe{}, GemmShape{.m = 512, .n = 512, .k = 512}};
+  const CalibrationResult result = calibrate(backend, plan);
+  try {
+    profile_of_results({"scripted", "test"}, backend, result);
+    ADD_FAILURE() << "made a profile of a launch and a product";
+  } catch (const SpecError& error) {
+    EXPECT_EQ(error.faults().size(), 2u);
+  }
+}
+
+}  // namespace
+}  // namespace herdsim
