@@ -40,6 +40,7 @@ void record_step(const Scenario& scenario, const StepSimulation& simulation,
   record.recorded_at = now_utc();
   RunDatabase database(options.db);
   const int64_t run = database.add_step(simulation.result, record);
+  database.add_links(run, simulation.result);
   if (!simulation.trace.ranks.empty()) database.add_trace(run, simulation.trace);
 }
 

@@ -80,6 +80,8 @@ class RunDatabase {
   // Adds a row of kind "skipped" for a point that has no result, with the reason as its warning.
   int64_t add_skipped(const std::string& scenario, const std::string& reason,
                       const RunRecord& record);
+  // Adds the use of links of a step that was added before.
+  void add_links(int64_t run_id, const StepResult& result);
   // Adds the spans of a step that was added before.
   void add_trace(int64_t run_id, const StepTrace& trace);
   // Adds further figures; a name that is there is replaced.
