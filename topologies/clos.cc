@@ -128,6 +128,8 @@ TopologyFacts clos_facts(const ClosShape& s) {
   facts.hosts = s.gpus / s.gpus_per_host;
   facts.tors = groups * s.rails * s.planes;
   facts.pods = parts(s.gpus, s.gpus_per_pod);
+  facts.planes = s.planes;
+  facts.gpus_per_pod = s.gpus_per_pod;
   facts.nic_links = s.gpus * s.planes;
   facts.tor_uplinks = groups * s.rails * s.tor_uplinks;
   const double fullest_tor = static_cast<double>(std::min(s.gpus, s.gpus_per_group)) /

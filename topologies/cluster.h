@@ -8,24 +8,37 @@
 
 #include "sim/base/error.h"
 #include "sim/base/ids.h"
+#include "sim/base/time.h"
 #include "sim/base/units.h"
 #include "sim/fabric/fabric.h"
 
 namespace herdsim {
 
-// One degraded part. Factors multiply the nominal speed; 0 is not allowed here (a dead part needs a
-// recovery, not a slower step).
+// One degraded part: exactly one of gpu, tor, pod and plane. Factors multiply the nominal speed.
+//
+//   {.gpu = 37, .compute_factor = 0.9}              a GPU at 90 %
+//   {.gpu = 37, .nic_factor = 0}                    its NIC is down: it shares its neighbour's
+//   {.gpu = 37, .nic_factor = 0, .at = 1 s, .lasts = 2 s}   its link flaps inside the step
+//   {.tor = 3, .uplink_factor = 0.5}                half of a ToR's uplinks
+//   {.tor = 3, .down = true}                        a ToR switch is dead
+//   {.plane = 1, .down = true}                      so is every ToR of that plane
 struct Degradation {
   int64_t gpu = -1;             // of the job, by rank; the GPU itself and its NIC
   double compute_factor = 1.0;  // 0.9: a GPU at 90 % of its speed
-  double nic_factor = 1.0;      // 0.5: its NIC at half speed
+  double nic_factor = 1.0;      // 0.5: its NIC at half speed; 0: down
+  int64_t tor = -1;             // a ToR switch, as `herdsim topology` counts them
+  int64_t pod = -1;
+  int64_t plane = -1;
+  double uplink_factor = 1.0;  // of the ToR's or pod's cables upwards
+  bool down = false;           // the ToR, or every ToR of the plane
+  Duration at;                 // into the step; the part is as good as new before
+  Duration lasts = Duration::infinite();
+
+  bool is_lasting() const { return at == Duration::zero() && lasts == Duration::infinite(); }
 };
 
-// How ranks are laid on GPUs.
-enum class PlacementKind : uint8_t {
-  kTopologyOrder,  // rank r on GPU r
-  kRandomHosts,    // hosts shuffled by the scenario's seed; ranks of a host stay together
-};
+// How ranks are laid on GPUs: rows of placements().
+enum class PlacementKind : uint8_t { kTopologyOrder, kRandomHosts, kPackedPods, kRankMap };
 
 struct ClusterSpec {
   std::string name;
@@ -36,14 +49,20 @@ struct ClusterSpec {
   int64_t gpus_per_pod = 3072;  // of all rails
   int64_t tor_uplinks = 16;     // lanes of the NIC's speed from a ToR (all its planes) to its pod
   double pod_oversubscription =
-      7.0;  // pod's GPUs' bandwidth over its uplinks'; 1 is full bisection
+      7.0;                   // pod's GPUs' bandwidth over its uplinks'; 1 is full bisection
+  int64_t rails = 0;         // of a fabric with rails; 0: one for each GPU of a host
+  int64_t planes = 0;        // ports of a NIC, each on a ToR of its own; 0: as the topology has
+  int64_t switch_ports = 0;  // of pod and core switches, of the NIC's speed; 0: not counted
   Bandwidth nvlink = gigabytes_per_second(450);  // a GPU, one direction
   Bandwidth nic = gigabits_per_second(400);      // a GPU, one direction, line rate
   double nic_efficiency = 0.97;                  // what transfers reach of the line rate
   Bandwidth pcie = gigabytes_per_second(64);     // GPU to NIC, one direction
   PlacementKind placement = PlacementKind::kTopologyOrder;
-  int64_t queue_pairs = 16;  // a connection
-  std::string routing = "e-ecmp";
+  std::vector<int64_t> unavailable_hosts;  // that no placement uses
+  double unavailable_fraction = 0;         // of the hosts, drawn by the seed, beside those
+  std::vector<int64_t> rank_map;           // of kRankMap: the GPU of each rank
+  int64_t queue_pairs = 16;                // a connection
+  std::string routing = "e-ecmp";          // a row of routings()
   std::string nccl_version = "2.20";
   std::vector<Degradation> degraded;
 };
@@ -51,6 +70,8 @@ struct ClusterSpec {
 // Closed forms of a topology, which the built graph must agree with.
 struct TopologyFacts {
   int64_t gpus = 0, hosts = 0, tors = 0, pods = 0;
+  int64_t gpus_per_pod = 0;                     // of a full one
+  int64_t planes = 1;                           // ports of a NIC, each on a ToR of its own
   int64_t pod_switches = 0, core_switches = 0;  // 0: as many as the lanes need, not counted
   int64_t nic_links = 0, tor_uplinks = 0, pod_uplinks = 0;  // lanes, one direction
   Bandwidth pod_bisection;  // between the first pod's first half of ToR groups and the rest of it,
@@ -64,10 +85,13 @@ struct TopologyFacts {
 struct Topology {
   std::string_view name;
   std::string_view help;
-  bool has_rails;  // a ToR serves one GPU of every host, instead of all GPUs of a few
+  bool has_rails;  // a ToR serves one rail of every host, instead of all GPUs of a few
   Fabric (*build)(const ClusterSpec&);
   TopologyFacts (*facts)(const ClusterSpec&);
 };
+
+// Of a host, on a fabric with rails.
+int64_t rails_of(const ClusterSpec& spec);
 
 // Every topology, in the order of `herdsim help topologies`.
 const std::vector<Topology>& topologies();
@@ -78,7 +102,29 @@ const Topology* find_topology(std::string_view name);
 // ("cluster.").
 void append_cluster_faults(const ClusterSpec& spec, std::string_view prefix, Faults& faults);
 
-// rank -> GPU. Requires: ranks <= spec.gpus. Deterministic for a seed.
-TypedVector<RankId, GpuId> place_ranks(const ClusterSpec& spec, int64_t ranks, uint64_t seed);
+struct PlacementQuestion {
+  int64_t ranks = 0;
+  uint64_t seed = 1;
+  int64_t ranks_per_replica = 1;  // consecutive ranks of one model replica
+};
+
+// A way to lay ranks on the hosts that are available.
+struct Placement {
+  PlacementKind kind;
+  std::string_view name;  // as the scenario language spells it
+  std::string_view help;
+  std::string_view source;
+};
+const std::vector<Placement>& placements();
+
+// rank -> GPU. Requires: ranks <= usable_gpus(spec). Deterministic for a seed.
+TypedVector<RankId, GpuId> place_ranks(const ClusterSpec& spec, const PlacementQuestion& question);
+inline TypedVector<RankId, GpuId> place_ranks(const ClusterSpec& spec, int64_t ranks,
+                                              uint64_t seed) {
+  return place_ranks(spec, {.ranks = ranks, .seed = seed});
+}
+
+// GPUs of the hosts that are available.
+int64_t usable_gpus(const ClusterSpec& spec);
 
 }  // namespace herdsim

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ class ClusterCheck {
   }
   void factor(std::string_view field, double value) {
     if (!(value > 0 && value <= 1)) add(field, fmt::format("{}", value), "above 0, at most 1");
+  }
+  void factor_or_zero(std::string_view field, double value) {
+    if (!(value >= 0 && value <= 1)) add(field, fmt::format("{}", value), "0 to 1");
   }
   void multiple(std::string_view field, int64_t value, std::string_view of, int64_t unit) {
     if (value > 0 && unit > 0 && value % unit != 0) {
@@ -54,6 +58,87 @@ void check_topology_name(const ClusterSpec& spec, ClusterCheck& check) {
             nearest_name(spec.topology, names));
 }
 
+void check_placement(const ClusterSpec& spec, ClusterCheck& check) {
+  if (spec.gpus <= 0 || spec.gpus_per_host <= 0) return;
+  const int64_t hosts = spec.gpus / spec.gpus_per_host;
+  for (size_t i = 0; i < spec.unavailable_hosts.size(); ++i) {
+    const int64_t host = spec.unavailable_hosts[i];
+    if (host >= 0 && host < hosts) continue;
+    check.add(fmt::format("unavailable_hosts[{}]", i), fmt::format("there is no host {}", host),
+              fmt::format("0 to {}", hosts - 1));
+  }
+  if (!(spec.unavailable_fraction >= 0 && spec.unavailable_fraction < 1)) {
+    check.add("unavailable_fraction", fmt::format("{}", spec.unavailable_fraction),
+              "0 or more, below 1");
+  }
+  std::vector<int64_t> used;
+  for (const int64_t gpu : spec.rank_map) {
+    if (gpu < 0 || gpu >= spec.gpus) {
+      return check.add("rank_map", fmt::format("rank {} is on GPU {}", used.size(), gpu),
+                       fmt::format("0 to {}", spec.gpus - 1));
+    }
+    used.push_back(gpu);
+  }
+  std::sort(used.begin(), used.end());
+  const auto twice = std::adjacent_find(used.begin(), used.end());
+  if (twice != used.end()) {
+    check.add("rank_map", fmt::format("two ranks are on GPU {}", *twice), "each GPU once");
+  }
+}
+
+// A factor that has no meaning for the part would change nothing.
+void check_degraded(const ClusterSpec& spec, const Degradation& part, const std::string& field,
+                    ClusterCheck& check) {
+  const int named = (part.gpu >= 0) + (part.tor >= 0) + (part.pod >= 0) + (part.plane >= 0);
+  if (named != 1) {
+    return check.add(field.substr(0, field.size() - 1),
+                     named == 0 ? "names no part" : "names more than one part",
+                     "exactly one of gpu, tor, pod and plane");
+  }
+  if (part.gpu >= spec.gpus) {
+    check.add(field + "gpu", fmt::format("no rank {}", part.gpu),
+              fmt::format("0 to {}", spec.gpus - 1));
+  }
+  check.factor(field + "compute_factor", part.compute_factor);
+  check.factor_or_zero(field + "nic_factor", part.nic_factor);
+  check.factor_or_zero(field + "uplink_factor", part.uplink_factor);
+  if (part.gpu < 0 && (part.compute_factor != 1 || part.nic_factor != 1)) {
+    check.add(field + (part.nic_factor != 1 ? "nic_factor" : "compute_factor"),
+              "is of a GPU, and the part is none", "uplink_factor or down");
+  }
+  if (part.uplink_factor != 1 && part.tor < 0 && part.pod < 0) {
+    check.add(field + "uplink_factor", "is of a ToR or pod", "nic_factor of a GPU");
+  }
+  if (part.down && part.tor < 0 && part.plane < 0) {
+    check.add(field + "down", "is of a ToR or plane",
+              part.gpu >= 0 ? "nic_factor: 0 for a NIC" : "uplink_factor: 0 for a pod");
+  }
+  if (!part.is_lasting() && part.compute_factor != 1) {
+    check.add(field + "at_s", "a GPU's speed does not change inside a step",
+              "nic_factor, uplink_factor or down");
+  }
+  if (part.lasts <= Duration::zero()) {
+    check.add(field + "for_s", "no time at all", "seconds, above 0");
+  }
+}
+
+void check_switches(const ClusterSpec& spec, const TopologyFacts& facts, ClusterCheck& check) {
+  const auto exists = [&](size_t i, std::string_view kind, int64_t index, int64_t count) {
+    if (index < count) return;
+    check.add(fmt::format("degraded[{}].{}", i, kind),
+              fmt::format("there is no {} {}", kind, index), fmt::format("0 to {}", count - 1));
+  };
+  for (size_t i = 0; i < spec.degraded.size(); ++i) {
+    const Degradation& part = spec.degraded[i];
+    exists(i, "tor", part.tor, facts.tors);
+    exists(i, "pod", part.pod, facts.pods);
+    exists(i, "plane", part.plane, facts.planes);
+    if (part.pod == 0 && facts.pods == 1) {
+      check.add(fmt::format("degraded[{}].pod", i), "the only pod has no uplinks", "a ToR");
+    }
+  }
+}
+
 }  // namespace
 
 void append_cluster_faults(const ClusterSpec& spec, std::string_view prefix, Faults& faults) {
@@ -70,11 +155,25 @@ void append_cluster_faults(const ClusterSpec& spec, std::string_view prefix, Fau
   check.multiple("gpus", spec.gpus, "gpus_per_host", spec.gpus_per_host);
   const Topology* row = find_topology(spec.topology);
   if (row != nullptr && row->has_rails) {
-    check.multiple("gpus_per_pod", spec.gpus_per_pod, "gpus_per_tor * gpus_per_host",
-                   spec.gpus_per_tor * spec.gpus_per_host);
+    check.multiple("gpus_per_host", spec.gpus_per_host, "rails", rails_of(spec));
+    check.multiple("gpus_per_tor", spec.gpus_per_tor, "GPUs of a rail in a host",
+                   spec.gpus_per_host / std::max<int64_t>(1, rails_of(spec)));
+    check.multiple("gpus_per_pod", spec.gpus_per_pod, "gpus_per_tor * rails",
+                   spec.gpus_per_tor * rails_of(spec));
+  } else if (row != nullptr && row->name == "fat-tree") {
+    check.multiple("switch_ports", spec.switch_ports, "2 * gpus_per_host", 2 * spec.gpus_per_host);
   } else {
     check.multiple("gpus_per_tor", spec.gpus_per_tor, "gpus_per_host", spec.gpus_per_host);
     check.multiple("gpus_per_pod", spec.gpus_per_pod, "gpus_per_tor", spec.gpus_per_tor);
+  }
+  if (spec.rails != 0 && row != nullptr && !row->has_rails) {
+    check.add("rails", fmt::format("{} has no rails", spec.topology), "rail-optimized, dual-plane");
+  }
+  if (spec.rails < 0 || spec.planes < 0 || spec.switch_ports < 0) {
+    check.add(spec.rails < 0    ? "rails"
+              : spec.planes < 0 ? "planes"
+                                : "switch_ports",
+              "is negative", "0 or more");
   }
   if (!(spec.pod_oversubscription >= 0.01 && spec.pod_oversubscription <= 1e6)) {
     check.add("pod_oversubscription", fmt::format("{}", spec.pod_oversubscription),
@@ -84,16 +183,12 @@ void append_cluster_faults(const ClusterSpec& spec, std::string_view prefix, Fau
   check.positive("nic", spec.nic);
   check.positive("pcie", spec.pcie);
   check.factor("nic_efficiency", spec.nic_efficiency);
+  check_placement(spec, check);
+  const bool sound = faults.empty();
   for (size_t i = 0; i < spec.degraded.size(); ++i) {
-    const Degradation& part = spec.degraded[i];
-    const std::string field = fmt::format("degraded[{}].", i);
-    if (part.gpu < 0 || part.gpu >= spec.gpus) {
-      check.add(field + "gpu", fmt::format("no rank {}", part.gpu),
-                fmt::format("0 to {}", spec.gpus - 1));
-    }
-    check.factor(field + "compute_factor", part.compute_factor);
-    check.factor(field + "nic_factor", part.nic_factor);
+    check_degraded(spec, spec.degraded[i], fmt::format("degraded[{}].", i), check);
   }
+  if (sound && row != nullptr) check_switches(spec, row->facts(spec), check);
 }
 
 }  // namespace herdsim

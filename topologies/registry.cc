@@ -1,30 +1,41 @@
+#include <algorithm>
+
 #include "topologies/clos.h"
 
 namespace herdsim {
 namespace {
 
+int64_t given_or(int64_t given, int64_t otherwise) { return given > 0 ? given : otherwise; }
+
 ClosShape clos3_shape(const ClusterSpec& spec) {
   return {.gpus = spec.gpus,
           .gpus_per_host = spec.gpus_per_host,
           .rails = 1,
+          .planes = given_or(spec.planes, 1),
           .gpus_per_group = spec.gpus_per_tor,
           .gpus_per_pod = spec.gpus_per_pod,
           .tor_uplinks = spec.tor_uplinks,
           .pod_oversubscription = spec.pod_oversubscription,
           .nvlink = spec.nvlink,
           .pcie = spec.pcie,
-          .nic = spec.nic};
+          .nic = spec.nic,
+          .switch_ports = spec.switch_ports};
 }
 
 // Ports of an NDR switch (Quantum-2 QM9700: 64 x 400 Gb/s), which the published switch counts
 // follow.
 constexpr int64_t kNdrSwitchPorts = 64;
 
-ClosShape rail_optimized_shape(const ClusterSpec& spec) {
+ClosShape rails_shape(const ClusterSpec& spec) {
   ClosShape shape = clos3_shape(spec);
-  shape.rails = spec.gpus_per_host;
+  shape.rails = rails_of(spec);
   shape.gpus_per_group = spec.gpus_per_tor * shape.rails;
-  shape.switch_ports = kNdrSwitchPorts;
+  return shape;
+}
+
+ClosShape rail_optimized_shape(const ClusterSpec& spec) {
+  ClosShape shape = rails_shape(spec);
+  shape.switch_ports = given_or(spec.switch_ports, kNdrSwitchPorts);
   return shape;
 }
 
@@ -33,10 +44,30 @@ ClosShape rail_optimized_shape(const ClusterSpec& spec) {
 constexpr int64_t kDualPlanes = 2;
 
 ClosShape dual_plane_shape(const ClusterSpec& spec) {
+  ClosShape shape = rails_shape(spec);
+  shape.planes = given_or(spec.planes, kDualPlanes);
+  return shape;
+}
+
+// Switches of R ports, half of them down and half up, R / 2 ToRs in a pod: R^3 / 4 GPUs in three
+// layers. Oversubscription takes uplinks away.
+ClosShape fat_tree_shape(const ClusterSpec& spec) {
   ClosShape shape = clos3_shape(spec);
-  shape.rails = spec.gpus_per_host;
-  shape.gpus_per_group = spec.gpus_per_tor * shape.rails;
-  shape.planes = kDualPlanes;
+  const int64_t half = std::max<int64_t>(1, given_or(spec.switch_ports, kNdrSwitchPorts) / 2);
+  shape.switch_ports = 2 * half;
+  shape.gpus_per_group = half;
+  shape.tor_uplinks = half;
+  shape.gpus_per_pod = half * half;
+  return shape;
+}
+
+// A plane each for every port of a NIC, none of which meet above the ToRs; two layers of switches.
+constexpr int64_t kManyPlanes = 8;
+
+ClosShape multi_plane_shape(const ClusterSpec& spec) {
+  ClosShape shape = clos3_shape(spec);
+  shape.planes = given_or(spec.planes, kManyPlanes);
+  shape.gpus_per_pod = (spec.gpus + spec.gpus_per_tor - 1) / spec.gpus_per_tor * spec.gpus_per_tor;
   return shape;
 }
 
@@ -50,6 +81,8 @@ TopologyFacts facts(const ClusterSpec& spec) {
 }
 
 }  // namespace
+
+int64_t rails_of(const ClusterSpec& spec) { return given_or(spec.rails, spec.gpus_per_host); }
 
 const std::vector<Topology>& topologies() {
   static const std::vector<Topology> rows = {
@@ -74,6 +107,21 @@ const std::vector<Topology>& topologies() {
        .has_rails = true,
        .build = &build<&dual_plane_shape>,
        .facts = &facts<&dual_plane_shape>},
+      {.name = "fat-tree",
+       .help = "Folded Clos of equal switches of switch_ports ports, half down and half up: "
+               "switch_ports / 2 GPUs a ToR, their square a pod, three layers of R^3 / 4 GPUs; "
+               "pod_oversubscription takes core uplinks away. gpus_per_tor, gpus_per_pod and "
+               "tor_uplinks follow from the ports. Al-Fares et al., SIGCOMM 2008.",
+       .has_rails = false,
+       .build = &build<&fat_tree_shape>,
+       .facts = &facts<&fat_tree_shape>},
+      {.name = "multi-plane",
+       .help = "Two layers in several planes that never meet: a NIC has a port on a ToR of each, "
+               "at its part of the rate. DeepSeek-V3's network has eight planes; gpus_per_pod "
+               "changes nothing.",
+       .has_rails = false,
+       .build = &build<&multi_plane_shape>,
+       .facts = &facts<&multi_plane_shape>},
   };
   return rows;
 }

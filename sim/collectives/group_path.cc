@@ -234,6 +234,35 @@ void append_group_path(const Fabric& fabric, std::span<const GpuId> members,
   sort_and_merge(out, begin);
 }
 
+int64_t append_connections(const Fabric& fabric, std::span<const GpuId> members,
+                           const CollectivePlan& plan, std::vector<Connection>& out) {
+  const auto append = [&](GpuId from, GpuId to) {
+    if (fabric.tor_of(from) != fabric.tor_of(to)) out.push_back({from, to});
+  };
+  HostRing ring;
+  build_ring(fabric, members, ring);
+  if (ring.runs.size() < 2) return 1;
+  if (plan.algorithm == Algorithm::kPairwise) {
+    constexpr size_t kInFlight = 8;
+    const std::span<const GpuId> order = ring.ordered;
+    const size_t partners = std::min(kInFlight, ring.runs.size() - 1);
+    for (size_t run = 0; run < ring.runs.size(); ++run) {
+      for (size_t i = 0; i < ring.runs[run].count; ++i) {
+        for (size_t p = 1; p <= partners; ++p) {
+          const HostRun& to = ring.runs[(run + p) % ring.runs.size()];
+          append(order[ring.runs[run].first + i], order[to.first + (i + p) % to.count]);
+        }
+      }
+    }
+    return static_cast<int64_t>(partners);
+  }
+  for (size_t run = 0; run < ring.runs.size(); ++run) {
+    const std::span<const GpuId> from = ring.members(run), to = ring.members_after(run);
+    for (size_t i = 0; i < from.size(); ++i) append(from[i], rail_partner(fabric, from[i], i, to));
+  }
+  return 1;
+}
+
 void append_point_to_point_path(const Fabric& fabric, GpuId a, GpuId b,
                                 std::vector<Crossing>& out) {
   HERDSIM_DCHECK(a != b);

@@ -16,6 +16,7 @@
 #include "sim/collectives/collective.h"
 #include "sim/fabric/crossing.h"
 #include "sim/fabric/fabric.h"
+#include "sim/fabric/lane_spread.h"
 
 namespace herdsim {
 
@@ -31,7 +32,13 @@ GroupShape group_shape(const Fabric& fabric, std::span<const GpuId> members);
 void append_group_path(const Fabric& fabric, std::span<const GpuId> members,
                        const CollectivePlan& plan, std::vector<Crossing>& out);
 
-// The same for one transfer between two GPUs. Requires: a != b.
+// Appends the pairs of GPUs under different ToRs that a collective of the group connects, and says
+// how many of them share a NIC at a time: a ring's edges, one a NIC; of an exchange of all pairs the
+// next eight partners of each GPU beyond its host, which is what NCCL has in flight together.
+int64_t append_connections(const Fabric& fabric, std::span<const GpuId> members,
+                           const CollectivePlan& plan, std::vector<Connection>& out);
+
+// The links of one transfer between two GPUs. Requires: a != b.
 void append_point_to_point_path(const Fabric& fabric, GpuId a, GpuId b, std::vector<Crossing>& out);
 
 }  // namespace herdsim

@@ -39,6 +39,9 @@ struct TransferState {
   Instant started;
 };
 
+// How often one transfer carried each of its few works.
+using RunCounts = std::vector<std::pair<WorkId, int64_t>>;
+
 class StepExecutor {
  public:
   StepExecutor(const OpGraph& graph, const CostedGraph& costs, const JobMap& map,
@@ -53,7 +56,10 @@ class StepExecutor {
         ranks_(job.ranks.size()),
         flights_(job.ranks.size()) {
     plan_transfers(tuning);
-    for (const FoldedLane& lane : job.lanes) transfers_.emplace_back(lane.transfers.size());
+    for (const FoldedLane& lane : job.lanes) {
+      transfers_.emplace_back(lane.transfers.size());
+      runs_.emplace_back(lane.transfers.size());
+    }
     size_t words = 0;
     for (const FoldedRank& rank : job.ranks) {
       first_word_.push_back(words);
@@ -69,6 +75,9 @@ class StepExecutor {
   }
 
   StepOutcome run() {
+    for (const CapacityChange& change : job_.changes) {
+      engine_.after(change.at, [this, to = &change] { network_.set_capacity(to->link, to->capacity); });
+    }
     for (size_t r = 0; r < ranks_.size(); ++r) advance(RankClassId(r));
     engine_.run();
     outcome_.makespan = last_end_ - Instant::start();
@@ -78,6 +87,8 @@ class StepExecutor {
       collect_blocked(RankClassId(r));
     }
     outcome_.events = engine_.events_run();
+    outcome_.is_cut_off = !network_.stalled().empty();
+    list_runs();
     for (size_t l = 0; l < job_.capacity.size(); ++l) {
       outcome_.link_bytes.push_back(network_.carried(LinkId(l)));
     }
@@ -215,6 +226,31 @@ class StepExecutor {
 
   // -- Collectives ----------------------------------------------------------------------------------------------
 
+  void count_run(uint32_t lane, uint32_t transfer, WorkId work, Instant started) {
+    RunCounts& counts = runs_[lane][transfer];
+    auto at = std::find_if(counts.rbegin(), counts.rend(),
+                           [work](const auto& entry) { return entry.first == work; });
+    if (at == counts.rend()) {
+      counts.emplace_back(work, 1);
+    } else {
+      ++at->second;
+    }
+    if (!outcome_.spans.empty()) {
+      outcome_.moves.push_back({lane, transfer, work, started, engine_.now()});
+    }
+  }
+
+  void list_runs() {
+    for (size_t lane = 0; lane < runs_.size(); ++lane) {
+      for (size_t t = 0; t < runs_[lane].size(); ++t) {
+        for (const auto& [work, runs] : runs_[lane][t]) {
+          outcome_.transfers.push_back(
+              {static_cast<uint32_t>(lane), static_cast<uint32_t>(t), work, runs});
+        }
+      }
+    }
+  }
+
   void plan_transfers(const NcclTuning& tuning) {
     plans_.resize(graph_.works.size());
     for (size_t w = 0; w < graph_.works.size(); ++w) {
@@ -269,6 +305,7 @@ class StepExecutor {
     const WorkId work = state.work;
     const Instant started = state.started;
     state = {};
+    count_run(lane_index, index, work, started);
     const size_t stream = static_cast<size_t>(graph_.works[work].stream);
     const CollectivePlan& plan = plans_[work.index()][transfer.shape];
     for (const RankClassId member : lane.members_of(transfer)) {
@@ -333,6 +370,8 @@ class StepExecutor {
   void end_send(RankClassId sender, OpId op, Instant started) {
     const MessageRoute route = route_of(sender, op);
     const OpId receive = op_of(sender, op).receive;
+    count_run(route.lane, job_.lanes[route.lane].transfer_of[sender.index()],
+              op_of(sender, op).work, started);
     hold_sms(sender, -route.plan.channels);
     hold_sms(route.receiver, -route.plan.channels);
     land(route.receiver, receive);
@@ -443,6 +482,7 @@ class StepExecutor {
   FluidNetwork network_;
   TypedVector<RankClassId, RankState> ranks_;
   std::vector<std::vector<TransferState>> transfers_;  // by lane
+  std::vector<std::vector<RunCounts>> runs_;           // likewise
   std::vector<std::vector<CollectivePlan>> plans_;     // by work and shape
   std::vector<size_t> first_word_;                     // by rank class
   std::vector<uint64_t> done_;                         // bits

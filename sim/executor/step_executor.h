@@ -38,6 +38,18 @@ struct OpSpan {
   Instant begin, end;
 };
 
+// How often a transfer of a class of groups (or senders) ran, and when.
+struct TransferRuns {
+  uint32_t lane, transfer;  // of FoldedJob
+  WorkId work;
+  int64_t runs = 0;
+};
+struct TransferSpan {
+  uint32_t lane, transfer;
+  WorkId work;
+  Instant begin, end;
+};
+
 struct StepOutcome {
   Duration makespan;
   TypedVector<RankClassId, std::array<int64_t, kTimeTerms>> account;  // nanoseconds; each sums to makespan
@@ -46,6 +58,9 @@ struct StepOutcome {
   // By traced rank class, in the order given: every op it ran.
   std::vector<std::vector<OpSpan>> spans;
   TypedVector<LinkId, Bytes> link_bytes;  // by link class, carried by one link of it
+  std::vector<TransferRuns> transfers;    // by lane, transfer and the order of first runs
+  std::vector<TransferSpan> moves;        // every one, by end; only where a rank is traced
+  bool is_cut_off = false;                // a transfer waits for a link that carries nothing
 };
 
 StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const JobMap& map,

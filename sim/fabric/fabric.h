@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -75,6 +76,11 @@ class Fabric {
   // and for PCIe at least as wide as the NIC. Solvers leave these out. Holds for any capacities in
   // which NICs only got slower (a degraded NIC).
   bool can_bind(LinkId link) const { return can_bind_[link] != 0; }
+  // Tells solvers to look at links that carry less than their line rate in this run. The others
+  // stay as they are: what arrives at them can only become less.
+  void let_bind(std::span<const LinkId> links) {
+    for (const LinkId link : links) can_bind_[link] = 1;
+  }
 
  private:
   friend class FabricBuilder;

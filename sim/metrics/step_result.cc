@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "sim/base/check.h"
@@ -54,6 +55,22 @@ void warn_of_memory(const StepResult& r, std::vector<std::string>& warnings) {
 }
 
 }  // namespace
+
+double LinkUse::use(Duration step) const {
+  const double rate = std::max(1.0, static_cast<double>(capacity.bytes_per_second()));
+  return static_cast<double>(carried.count()) / rate / step.seconds();
+}
+
+std::string LinkUse::loads_text() const {
+  std::string text;
+  for (const Load& load : loads) {
+    const double share = 100.0 * static_cast<double>(load.carried.count()) /
+                         static_cast<double>(std::max<int64_t>(1, carried.count()));
+    text += (text.empty() ? "" : ", ") + load.transfer + " " +
+            std::to_string(static_cast<int64_t>(share + 0.5)) + " %";
+  }
+  return text;
+}
 
 double StepResult::tokens_per_second_per_gpu() const {
   return static_cast<double>(tokens_per_step) / gpu_seconds(*this);

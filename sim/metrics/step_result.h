@@ -32,6 +32,8 @@ constexpr std::array<std::string_view, kTimeTerms> kTimeTermNames = {
     "compute",    "memory_bound", "exposed_tp", "exposed_cp", "exposed_ep", "exposed_pp",
     "exposed_dp", "bubble",       "optimizer",  "straggler",  "other"};
 
+constexpr size_t kMostLinkUses = 64;
+
 using TimeAccount = std::array<Duration, kTimeTerms>;
 
 // Peak memory of one pipeline stage: the moment of the schedule at which it is highest and what it
@@ -41,6 +43,40 @@ struct StageMemory {
   Bytes peak;
   std::string moment;  // "forward of micro-batch 15, chunk 7"
   Bytes weights, gradients, optimizer, activations, logits, communication, overhead;
+};
+
+// Links that carry the same in a step, such as the uplinks of all racks of a pod.
+struct LinkUse {
+  std::string tier;   // "nic-tor", as link_kind_name() says
+  std::string first;  // the first of them: "ToR 12 up", "NIC of GPU 37 both ways"
+  int64_t links = 0;
+  Bandwidth capacity;  // of one, when the step begins
+  Bytes carried;       // by one
+  struct Load {
+    std::string transfer;  // "DP all-gather", "PP send"
+    Bytes carried;
+  };
+  std::vector<Load> loads;  // the largest first; they sum to `carried`
+
+  // Share of the step for which the link would be full if it carried all at its capacity.
+  double use(Duration step) const;
+  std::string loads_text() const;  // "DP all-gather 80 %, PP send 20 %"
+};
+
+// All links of a tier that something crosses.
+struct TierUse {
+  std::string tier;
+  int64_t links = 0;
+  double mean_use = 0, highest_use = 0;
+};
+
+// What routing makes of the transfers of one kind: hashed flows that meet on a lane.
+struct Collisions {
+  std::string transfers;      // "DP", "PP"
+  double slowest_factor = 1;  // of the wire's rate, on the slowest connection, which the others wait for
+  double mean_factor = 1;
+  double error = 0;           // standard deviation of slowest_factor over seeds
+  int64_t connections = 0;
 };
 
 // The time account of a class of ranks that do the same.
@@ -69,6 +105,12 @@ struct StepResult {
 
   std::vector<StageMemory> memory;  // by stage
   Bytes memory_capacity;
+
+  // What follows from the times above and is not part of the fingerprint: links by use, the most
+  // used first, at most kMostLinkUses; every tier; and what hashing costs, where it costs anything.
+  std::vector<LinkUse> links;
+  std::vector<TierUse> tiers;
+  std::vector<Collisions> collisions;
 
   // How it was simulated; not part of the fingerprint.
   std::vector<RankClassTime> class_account;  // every rank is in one of them

@@ -48,6 +48,8 @@ FoldedLane fold_lane(const OpGraph& graph, const Lane& lane, const Partition& in
     const uint32_t representative = instances.representative[c];
     FoldedTransfer transfer;
     transfer.shape = lane.shape_of[representative];
+    transfer.instance = representative;
+    transfer.instances = instances.size[c];
     transfer.own_bound = lane.own_bound[representative];
     transfer.first_member = static_cast<uint32_t>(folded.members.size());
     if (!lane.is_message) {
@@ -93,6 +95,19 @@ FoldedJob fold(const OpGraph& graph, const Machine& machine, const JobMap& map,
     const LinkId link = classes.links[slot];
     job.representative_link.push_back(link);
     job.capacity.push_back(machine.capacity[link]);
+  }
+  job.links_of_class.resize(classes.link_classes.classes());
+  for (size_t slot = 0; slot < classes.links.size(); ++slot) {
+    const Link& link = machine.fabric.links()[classes.links[slot]];
+    FoldedJob::Directions& alike = job.links_of_class[classes.link_classes.class_of[slot]];
+    ++(link.from < link.to ? alike.up : alike.down);
+  }
+  for (const CapacityChange& change : machine.changes) {
+    const uint32_t slot = classes.slot_of_link[change.link.index()];
+    if (slot >= classes.links.size() || classes.links[slot] != change.link) continue;
+    const uint32_t link_class = classes.link_classes.class_of[slot];
+    if (classes.link_classes.representative[link_class] != slot) continue;
+    job.changes.push_back({change.at, LinkId(link_class), change.capacity});
   }
   for (size_t l = 0; l < map.lanes.size(); ++l) {
     job.lanes.push_back(fold_lane(graph, map.lanes[l], classes.lanes[l], classes));

@@ -24,7 +24,9 @@ struct FoldedRank {
 };
 
 struct FoldedTransfer {
-  uint32_t shape = 0;  // index into FoldedLane::shapes
+  uint32_t shape = 0;      // index into FoldedLane::shapes
+  uint32_t instance = 0;   // the representative, as JobMap numbers it
+  int64_t instances = 1;   // how many it stands for
   Bandwidth own_bound;
   uint32_t first_crossing = 0, crossings = 0;
   uint32_t first_member = 0, members = 0;  // of a collective: the rank classes that meet in it
@@ -51,6 +53,12 @@ struct FoldedJob {
   std::vector<FoldedLane> lanes;  // as in JobMap
   TypedVector<LinkId, Bandwidth> capacity;  // of one link, by link class
   std::vector<LinkId> representative_link;  // by link class
+  // By link class: how many it stands for, of them those away from the GPUs and those towards them.
+  struct Directions {
+    int64_t up = 0, down = 0;
+  };
+  std::vector<Directions> links_of_class;
+  std::vector<CapacityChange> changes;      // LinkId: index of the link class; by time
   // By rank class and message slot (as JobMap::peers numbers them): who receives.
   TypedVector<RankClassId, std::vector<RankClassId>> peers;
   std::vector<uint32_t> class_of_rank;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <span>
 #include <utility>
 
 #include "sim/base/check.h"
+#include "sim/base/fingerprint.h"
 #include "sim/collectives/group_path.h"
 #include "sim/collectives/nccl_tuning.h"
 
@@ -30,6 +32,7 @@ class JobMapper {
     map_collectives();
     map_messages();
     drop_unshared_links();
+    bound_by_routing();
     return std::move(map_);
   }
 
@@ -115,6 +118,9 @@ class JobMapper {
   uint32_t add_collective_lane(Communicator c, const CommunicatorShapes& shapes,
                                const std::vector<CollectivePlan>& plans) {
     Lane lane;
+    std::vector<Connection> connections;
+    int64_t sharing = 1;
+    const bool collides = machine_.spread.rule != SpreadRule::kEven;
     lane.communicator = c;
     lane.instances = graph_.grid.group_count(c);
     lane.shapes = shapes.shapes;
@@ -124,9 +130,52 @@ class JobMapper {
       if (plan.nic_crossings != 0 || plan.nvlink_crossings != 0) {
         append_group_path(machine_.fabric, members(c, g), plan, lane.crossings);
       }
+      if (plan.nic_crossings != 0 && collides) {
+        sharing = std::max(sharing, append_connections(machine_.fabric, members(c, g), plan, connections));
+      }
       end_path(lane);
     }
+    lane.spread = spread_of(connections, sharing);
     return add_lane(std::move(lane));
+  }
+
+  // Lanes are seeded by their number, so that one more does not change the others' draws.
+  SpreadEffect spread_of(const std::vector<Connection>& connections, int64_t sharing) {
+    return connection_slowdown(machine_.fabric, working_lanes(), connections, sharing,
+                               machine_.spread, mix64(machine_.seed ^ map_.lanes.size()));
+  }
+
+  const TypedVector<LinkId, uint32_t>& working_lanes() {
+    if (!working_lanes_.empty() || machine_.spread.rule == SpreadRule::kEven) return working_lanes_;
+    working_lanes_.reserve(machine_.fabric.links().size());
+    for (size_t l = 0; l < machine_.fabric.links().size(); ++l) {
+      const Link& link = machine_.fabric.links()[LinkId(l)];
+      if (link.kind != LinkKind::kTorToPod && link.kind != LinkKind::kPodToCore) {
+        working_lanes_.push_back(link.width);
+        continue;
+      }
+      const double whole = link.capacity.gigabytes_per_second() * machine_.line_share;
+      const double left = machine_.capacity[LinkId(l)].gigabytes_per_second() / whole;
+      working_lanes_.push_back(static_cast<uint32_t>(
+          std::clamp(std::round(left * link.width), 1.0, static_cast<double>(link.width))));
+    }
+    return working_lanes_;
+  }
+
+  // The hop class says whether a transfer leaves its ToR.
+  void bound_by_routing() {
+    const Fabric& fabric = machine_.fabric;
+    const Link& nic = fabric.links()[fabric.nodes()[fabric.nic_of(GpuId(0))].up];
+    for (Lane& lane : map_.lanes) {
+      if (lane.spread.worst <= 1) continue;
+      const Bandwidth bound =
+          bytes_per_second(static_cast<double>(nic.capacity.bytes_per_second()) *
+                           machine_.line_share / lane.spread.worst);
+      for (size_t i = 0; i < lane.instances; ++i) {
+        if (lane.shapes[lane.shape_of[i]].farthest < HopClass::kSamePod) continue;
+        lane.own_bound[i] = std::min(lane.own_bound[i], bound);
+      }
+    }
   }
 
   void map_messages() {
@@ -151,6 +200,7 @@ class JobMapper {
     lane.instances = graph_.grid.ranks();
     lane.shapes.push_back(GroupShape{});  // of ranks that send nothing here
     std::array<uint32_t, kHopClasses> shape_of_hop{};  // pairs of one hop class have one shape
+    std::vector<Connection> connections;
     lane.shape_of.reserve(lane.instances);
     for (size_t r = 0; r < lane.instances; ++r) {
       const RankId rank(r);
@@ -166,10 +216,12 @@ class JobMapper {
         }
         shape = known;
         append_point_to_point_path(machine_.fabric, from, to, lane.crossings);
+        if (lane.shapes[shape].farthest >= HopClass::kSamePod) connections.push_back({from, to});
       }
       lane.shape_of.push_back(shape);
       end_path(lane);
     }
+    lane.spread = spread_of(connections, 1);
     return add_lane(std::move(lane));
   }
 
@@ -195,9 +247,18 @@ class JobMapper {
       }
       for (size_t k = 0; k < kLinkKinds; ++k) users[k] += uses[k] ? 1 : 0;
     }
+    // A link that carries nothing for a while, or at all, is no bound that a constant can state.
+    for (const CapacityChange& change : machine_.changes) shared[kind_of(change.link)] = true;
+    for (size_t l = 0; l < machine_.capacity.size(); ++l) {
+      if (machine_.capacity[LinkId(l)] == Bandwidth()) shared[kind_of(LinkId(l))] = true;
+    }
     std::array<bool, kLinkKinds> unshared{};
     for (size_t k = 0; k < kLinkKinds; ++k) unshared[k] = users[k] == 1 && !shared[k];
     return unshared;
+  }
+
+  size_t kind_of(LinkId link) const {
+    return static_cast<size_t>(machine_.fabric.links()[link].kind);
   }
 
   void drop_unshared_links() {
@@ -210,11 +271,15 @@ class JobMapper {
   }
 
   void drop_links(Lane& lane, const std::array<bool, kLinkKinds>& kinds) const {
+    std::array<Lane::OwnLinks, kLinkKinds> own{};
     uint32_t kept = 0, read = 0;
     for (size_t i = 0; i < lane.instances; ++i) {
       for (const uint32_t end = lane.first_crossing[i + 1]; read < end; ++read) {
         const Crossing crossing = lane.crossings[read];
-        if (kinds[static_cast<size_t>(machine_.fabric.links()[crossing.link].kind)]) {
+        const LinkKind kind = machine_.fabric.links()[crossing.link].kind;
+        if (kinds[static_cast<size_t>(kind)]) {
+          Lane::OwnLinks& of_kind = own[static_cast<size_t>(kind)];
+          of_kind = {kind, std::max(of_kind.count, crossing.count), of_kind.links + 1};
           lane.own_bound[i] =
               std::min(lane.own_bound[i], machine_.capacity[crossing.link] / crossing.count);
         } else {
@@ -225,6 +290,9 @@ class JobMapper {
     }
     lane.crossings.resize(kept);
     lane.crossings.shrink_to_fit();
+    for (const Lane::OwnLinks& of_kind : own) {
+      if (of_kind.links > 0) lane.own_links.push_back(of_kind);
+    }
   }
 
   const OpGraph& graph_;
@@ -232,6 +300,7 @@ class JobMapper {
   JobMap map_;
   std::array<CommunicatorShapes, kCommunicators> shapes_;
   std::vector<GpuId> members_;
+  TypedVector<LinkId, uint32_t> working_lanes_;
 };
 
 }  // namespace

@@ -13,8 +13,10 @@
 
 #include "sim/base/ids.h"
 #include "sim/collectives/collective.h"
+#include "sim/fabric/capacity_change.h"
 #include "sim/fabric/crossing.h"
 #include "sim/fabric/fabric.h"
+#include "sim/fabric/lane_spread.h"
 #include "sim/opgraph/op_graph.h"
 
 namespace herdsim {
@@ -29,6 +31,13 @@ struct Machine {
   const TypedVector<RankId, double>& compute_factor;     // 1: nominal; 0.9: a GPU at 90 % of its speed
   const NcclTuning& tuning;
   int64_t sms_per_gpu = 132;
+  // How transfers spread over the lanes of a bundle; hashes are drawn by the seed.
+  LaneSpread spread = {};
+  uint64_t seed = 0;
+  // Of their line rates that network links carry when nothing is wrong: what is missing of it is
+  // lanes.
+  double line_share = 1;
+  std::span<const CapacityChange> changes = {};  // inside the step, by time
 };
 
 struct Lane {
@@ -42,6 +51,15 @@ struct Lane {
   std::vector<Bandwidth> own_bound;      // by instance: of the links that only this transfer uses
   std::vector<uint32_t> first_crossing;  // by instance, and one more
   std::vector<Crossing> crossings;       // of links that others may use and that can bind
+  SpreadEffect spread;                   // what the routing makes of those that leave their ToRs
+  // Of the links left out because only this lane uses them: the kind, how often an instance crosses
+  // one of them, and over how many links all instances go.
+  struct OwnLinks {
+    LinkKind kind;
+    int64_t count = 1;
+    size_t links = 0;
+  };
+  std::vector<OwnLinks> own_links;
 
   std::span<const Crossing> path(size_t instance) const {
     return {crossings.data() + first_crossing[instance],
@@ -59,6 +77,8 @@ struct JobMap {
 
 // A path leaves out the kinds of link that only one collective lane uses and whose instances never share one: what such a
 // link allows is the transfer's own bound, and the network need not know (NVLink under tensor parallelism, as a rule).
+// Transfers that leave their ToR are also bound by what the routing makes of a NIC: its line rate over the slowdown of the
+// slowest connection of the lane (sim/fabric/lane_spread.h).
 // Requires: placement covers the graph's ranks; every Receive of the graph has its send.
 JobMap map_job(const OpGraph& graph, const Machine& machine);
 

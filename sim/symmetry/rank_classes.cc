@@ -104,6 +104,15 @@ class Refinement {
     for (const LinkId link : out_.links) {
       link_colour_.push_back(mix64(static_cast<uint64_t>(machine.capacity[link].bytes_per_second())));
     }
+    for (const CapacityChange& change : machine.changes) {
+      const uint32_t slot = out_.slot_of_link[change.link.index()];
+      if (slot >= out_.links.size() || out_.links[slot] != change.link) continue;  // not crossed
+      Fingerprint timed;
+      timed.add(link_colour_[slot]);
+      timed.add(change.at);
+      timed.add(change.capacity.bytes_per_second());
+      link_colour_[slot] = timed.value();
+    }
     list_neighbours(graph);
     for (size_t r = 0; r < graph.grid.ranks(); ++r) {
       const RankId rank(r);

@@ -60,6 +60,60 @@ TEST(Placement, every_place_is_equally_likely_for_a_host) {
   for (const int count : hits) EXPECT_NEAR(count, 256, 93);
 }
 
+TEST(Placement, no_rule_uses_an_unavailable_host_or_a_gpu_twice) {
+  for (const Placement& row : placements()) {
+    if (row.kind == PlacementKind::kRankMap) continue;
+    ClusterSpec spec = cluster(1024, row.kind);
+    spec.gpus_per_pod = 256;
+    spec.unavailable_hosts = {0, 3, 64, 3};
+    spec.unavailable_fraction = 0.1;
+    const int64_t usable = usable_gpus(spec);
+    EXPECT_EQ(usable, (128 - 3 - 12) * 8);
+    const auto placement = place_ranks(spec, {.ranks = usable, .seed = 5, .ranks_per_replica = 64});
+    std::vector<size_t> used;
+    for (const GpuId gpu : placement.values()) {
+      EXPECT_NE(gpu.index() / 8, 0U) << row.name;
+      EXPECT_NE(gpu.index() / 8, 3U) << row.name;
+      EXPECT_NE(gpu.index() / 8, 64U) << row.name;
+      used.push_back(gpu.index());
+    }
+    std::sort(used.begin(), used.end());
+    EXPECT_EQ(std::adjacent_find(used.begin(), used.end()), used.end()) << row.name;
+  }
+}
+
+// Pods of 32 hosts hold three replicas of 10 hosts; the rest of each pod comes last.
+TEST(Placement, packed_pods_hold_whole_replicas) {
+  ClusterSpec spec = cluster(1024, PlacementKind::kPackedPods);
+  spec.gpus_per_pod = 256;
+  constexpr size_t kReplica = 80;
+  const auto placement = place_ranks(spec, {.ranks = 960, .ranks_per_replica = kReplica});
+  for (size_t replica = 0; replica < 12; ++replica) {
+    const size_t pod = placement[RankId(replica * kReplica)].index() / 256;
+    for (size_t i = 1; i < kReplica; ++i) {
+      EXPECT_EQ(placement[RankId(replica * kReplica + i)].index() / 256, pod);
+    }
+  }
+  EXPECT_NE(placement.values(),
+            place_ranks(cluster(1024, PlacementKind::kTopologyOrder), 960, 1).values());
+}
+
+TEST(Placement, a_rank_map_is_followed) {
+  ClusterSpec spec = cluster(64, PlacementKind::kRankMap);
+  spec.rank_map = {40, 3, 17};
+  const auto placement = place_ranks(spec, 2, 1);
+  EXPECT_EQ(placement[RankId(0)], GpuId(40));
+  EXPECT_EQ(placement[RankId(1)], GpuId(3));
+  const auto faults_of = [&](std::vector<int64_t> map) {
+    spec.rank_map = std::move(map);
+    Faults faults;
+    append_cluster_faults(spec, "", faults);
+    return faults.list().size();
+  };
+  EXPECT_EQ(faults_of({0, 1, 0}), 1U);
+  EXPECT_EQ(faults_of({0, 64}), 1U);
+}
+
 // 16,384 ranks as TP 8, PP 16, DP 128 in NCCL's usual order (tensor innermost, data outermost): a
 // data-parallel ring takes every 128th rank. The load of a pod's uplink if every NIC runs at line
 // rate, over the uplink's capacity.

@@ -35,6 +35,7 @@ ClusterSpec spec_of(const Topology& row, const Size& size) {
   spec.gpus_per_pod = size.gpus_per_pod;
   spec.tor_uplinks = size.tor_uplinks;
   spec.pod_oversubscription = size.pod_oversubscription;
+  spec.switch_ports = 2 * size.gpus_per_tor;  // fat-tree: as many GPUs a ToR
   return spec;
 }
 
@@ -109,7 +110,7 @@ TEST(Topologies, bisections_are_the_maximum_flow_between_halves) {
       }
       return from.empty() ? Bandwidth() : max_flow_between(fabric, from, to);
     };
-    const int64_t pod = std::min(spec.gpus, spec.gpus_per_pod);
+    const int64_t pod = std::min(spec.gpus, facts.gpus_per_pod);
     // GPUs whose NICs the ToRs of GPU 0's group serve.
     int64_t group = 1;
     while (group < pod && count_nodes(fabric, NodeKind::kTor) > 0) {
@@ -130,7 +131,7 @@ TEST(Topologies, bisections_are_the_maximum_flow_between_halves) {
     if (facts.pods == 1) {
       EXPECT_EQ(facts.cluster_bisection, facts.pod_bisection);
     } else {
-      EXPECT_EQ(facts.cluster_bisection, flow(facts.pods / 2 * spec.gpus_per_pod, spec.gpus));
+      EXPECT_EQ(facts.cluster_bisection, flow(facts.pods / 2 * facts.gpus_per_pod, spec.gpus));
     }
   });
 }
@@ -180,6 +181,68 @@ TEST(Clos3, default_is_metas_24k_cluster) {
   // A pod uplink carries 21.9 TB/s, full bisection inside the pod half of 3,072 NICs.
   EXPECT_NEAR(facts.cluster_bisection.gigabytes_per_second(), 4 * 21'943, 50);
   EXPECT_EQ(facts.pod_bisection, gigabits_per_second(400) * 1536);
+}
+
+// Al-Fares et al., SIGCOMM 2008: switches of k ports make k^3 / 4 hosts out of 5 k^2 / 4 switches,
+// every layer at full bisection.
+TEST(FatTree, has_the_counts_of_its_radix) {
+  for (const int64_t k : {4, 8, 16, 64}) {
+    ClusterSpec spec;
+    spec.topology = "fat-tree";
+    spec.gpus_per_host = 2;
+    spec.switch_ports = k;
+    spec.gpus = k * k * k / 4;
+    spec.pod_oversubscription = 1;
+    const TopologyFacts facts = find_topology("fat-tree")->facts(spec);
+    EXPECT_EQ(facts.pods, k);
+    EXPECT_EQ(facts.tors, k * k / 2);
+    EXPECT_EQ(facts.pod_switches, k * k / 2);
+    EXPECT_EQ(facts.core_switches, k * k / 4);
+    EXPECT_EQ(facts.cluster_bisection, spec.nic * (spec.gpus / 2));
+    EXPECT_EQ(facts.oversubscription, 1);
+    EXPECT_EQ(facts.diameter, 6);
+  }
+}
+
+TEST(MultiPlane, gives_a_nic_a_port_on_a_tor_of_every_plane) {
+  ClusterSpec spec;
+  spec.topology = "multi-plane";
+  spec.gpus = 2048;
+  spec.gpus_per_tor = 256;
+  spec.tor_uplinks = 256;
+  for (const int64_t planes : {0, 2, 4, 8}) {
+    spec.planes = planes;
+    const TopologyFacts facts = find_topology("multi-plane")->facts(spec);
+    const int64_t expected = planes == 0 ? 8 : planes;
+    EXPECT_EQ(facts.planes, expected);
+    EXPECT_EQ(facts.tors, 8 * expected);
+    EXPECT_EQ(facts.nic_links, 2048 * expected);
+    EXPECT_EQ(facts.pods, 1);
+    EXPECT_EQ(facts.cluster_bisection, spec.nic * 1024);
+    EXPECT_EQ(facts.diameter, 4);
+  }
+}
+
+// Racks of 72 GPUs in 18 trays of four: NIC i of every tray meets the others of its number.
+TEST(Rails, may_be_fewer_than_the_gpus_of_a_host) {
+  ClusterSpec spec;
+  spec.topology = "rail-optimized";
+  spec.gpus = 1152;
+  spec.gpus_per_host = 72;
+  spec.rails = 4;
+  spec.gpus_per_tor = 144;
+  spec.gpus_per_pod = 1152;
+  spec.tor_uplinks = 144;
+  const Fabric fabric = find_topology("rail-optimized")->build(spec);
+  EXPECT_EQ(find_topology("rail-optimized")->facts(spec).tors, 8);
+  for (size_t gpu = 0; gpu < 576; gpu += 7) {
+    EXPECT_EQ(fabric.tor_of(GpuId(gpu)), fabric.tor_of(GpuId(gpu % 4)));
+    EXPECT_NE(fabric.tor_of(GpuId(gpu)), fabric.tor_of(GpuId(576 + gpu % 4)));
+  }
+  spec.rails = 5;
+  Faults faults;
+  append_cluster_faults(spec, "", faults);
+  EXPECT_FALSE(faults.empty());
 }
 
 // NVIDIA DGX SuperPOD reference architecture, "Larger SuperPOD component counts" (32 hosts a
@@ -253,7 +316,7 @@ TEST(ClusterFaults, reports_every_fault_at_once) {
   spec.gpus_per_tor = 12;
   spec.nic_efficiency = 1.2;
   spec.pod_oversubscription = 0;
-  spec.degraded = {{.gpu = 30000, .nic_factor = 0}};
+  spec.degraded = {{.gpu = 30000, .nic_factor = 1.5}};
   Faults faults;
   append_cluster_faults(spec, "cluster.", faults);
   std::vector<std::string> fields;

@@ -20,6 +20,7 @@
 #include "tools/scenario/catalog.h"
 #include "tools/scenario/load_scenario.h"
 #include "topologies/cluster.h"
+#include "topologies/routing.h"
 #include "workloads/schedules/schedule.h"
 
 namespace herdsim {
@@ -70,6 +71,24 @@ std::vector<Entry> named_rows() {
   return entries;
 }
 
+std::vector<Entry> routing_entries() {
+  std::vector<Entry> entries;
+  for (const Routing& row : routings()) {
+    entries.push_back({std::string(row.name),
+                       fmt::format("{} ({}: {})", row.help,
+                                   evidence_name(row.provenance.evidence), row.provenance.source)});
+  }
+  return entries;
+}
+
+std::vector<Entry> placement_entries() {
+  std::vector<Entry> entries;
+  for (const Placement& row : placements()) {
+    entries.push_back({std::string(row.name), fmt::format("{} ({})", row.help, row.source)});
+  }
+  return entries;
+}
+
 std::vector<Entry> failure_entries() {
   std::vector<Entry> entries;
   for (const FailureClass& row : failure_classes()) {
@@ -91,11 +110,30 @@ std::vector<Entry> policy_entries() {
   return entries;
 }
 
+std::string collective_help(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return "NVLS in a host, NVLSTree, trees or rings across hosts, whichever NCCL predicts to be "
+             "faster; measured to 5 % in a host, to 15 % from 32 to 8,192 GPUs from 64 MiB.";
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+      return "Rings; PAT with one rank a host since NCCL 2.23. Loads NICs as often as the ring "
+             "passes them.";
+    case CollectiveKind::kAllToAll:
+      return "Pairwise exchange; an uplink carries what leaves the part of the group below it.";
+    case CollectiveKind::kBroadcast:
+      return "A ring that every byte passes once.";
+    case CollectiveKind::kSendRecv:
+      return "One message between two GPUs: pipeline stages.";
+  }
+  return "";
+}
+
 std::vector<Entry> collective_entries() {
   std::vector<Entry> entries;
   for (size_t k = 0; k < kCollectiveKinds; ++k) {
-    entries.push_back({std::string(collective_kind_name(static_cast<CollectiveKind>(k))),
-                       "algorithm and protocol by NCCL's cost model"});
+    const auto kind = static_cast<CollectiveKind>(k);
+    entries.push_back({std::string(collective_kind_name(kind)), collective_help(kind)});
   }
   return entries;
 }
@@ -108,6 +146,8 @@ const std::vector<Kind>& kinds() {
       {"software", &catalog_files<CatalogKind::kSoftware>},
       {"profiles", &profile_entries},
       {"topologies", &named_rows<&topologies>},
+      {"routing", &routing_entries},
+      {"placement", &placement_entries},
       {"schedules", &schedule_entries},
       {"collectives", &collective_entries},
       {"failures", &failure_entries},

@@ -40,6 +40,7 @@ void record_step(const Scenario& scenario, const StepSimulation& simulation,
   record.recorded_at = now_utc();
   RunDatabase database(options.db);
   const int64_t run = database.add_step(simulation.result, record);
+  database.add_links(run, simulation.result);
   database.add_rank_time(run, simulation.result.class_account);
   database.add_passes(run, simulation.passes);
   if (!options.trace.empty()) database.add_trace(run, simulation.trace);

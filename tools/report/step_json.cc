@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tools/report/step_report.h"
@@ -12,6 +13,47 @@ Json time_account(const StepResult& r) {
   const auto seconds = r.time_account_seconds();
   for (size_t i = 0; i < kTimeTerms; ++i) account[std::string(kTimeTermNames[i])] = seconds[i];
   return account;
+}
+
+Json link_tiers(const StepResult& r) {
+  Json tiers = Json::array();
+  for (const TierUse& tier : r.tiers) {
+    tiers.push_back({{"tier", tier.tier},
+                     {"links", tier.links},
+                     {"mean_use", tier.mean_use},
+                     {"highest_use", tier.highest_use}});
+  }
+  return tiers;
+}
+
+Json top_links(const StepResult& r) {
+  constexpr size_t kShown = 16;
+  Json links = Json::array();
+  for (size_t i = 0; i < std::min(kShown, r.links.size()); ++i) {
+    const LinkUse& link = r.links[i];
+    Json loads;
+    for (const LinkUse::Load& load : link.loads) loads[load.transfer] = load.carried.count();
+    links.push_back({{"tier", link.tier},
+                     {"first", link.first},
+                     {"links", link.links},
+                     {"capacity_bytes_per_second", link.capacity.bytes_per_second()},
+                     {"carried_bytes", link.carried.count()},
+                     {"use", link.use(r.step_time)},
+                     {"carried_bytes_by_transfer", loads}});
+  }
+  return links;
+}
+
+Json collisions(const StepResult& r) {
+  Json all = Json::array();
+  for (const Collisions& c : r.collisions) {
+    all.push_back({{"transfers", c.transfers},
+                   {"slowest_factor", c.slowest_factor},
+                   {"slowest_factor_error", c.error},
+                   {"mean_factor", c.mean_factor},
+                   {"connections", c.connections}});
+  }
+  return all;
 }
 
 Json object_of(const StepResult& r) {
@@ -34,6 +76,9 @@ Json object_of(const StepResult& r) {
       {"peak_memory_stage", peak != nullptr ? Json(peak->stage) : Json()},
       {"peak_memory_moment", peak != nullptr ? Json(peak->moment) : Json()},
       {"fits", r.fits()},
+      {"link_tiers", link_tiers(r)},
+      {"top_links", top_links(r)},
+      {"collisions", collisions(r)},
       {"simulated_ranks", r.simulated_ranks},
       {"events", r.events},
       {"wall_s", r.wall_seconds},

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -138,6 +139,33 @@ std::string memory(const StepResult& r) {
   return out + when.text();
 }
 
+// A row a tier with its most used link.
+std::string network(const StepResult& r) {
+  if (r.tiers.empty()) return "";
+  TextTable table({{"links"},
+                   {"number", Align::kRight},
+                   {"mean use", Align::kRight},
+                   {"most used", Align::kRight},
+                   {"", Align::kWrap}});
+  for (const TierUse& tier : r.tiers) {
+    const auto most = std::find_if(r.links.begin(), r.links.end(),
+                                   [&](const LinkUse& link) { return link.tier == tier.tier; });
+    table.add_row({tier.tier, count_text(tier.links), percent(tier.mean_use),
+                   percent(tier.highest_use),
+                   most == r.links.end() ? "" : most->first + ": " + most->loads_text()});
+  }
+  std::string out = "\n" + table.text();
+  for (const Collisions& c : r.collisions) {
+    out += paragraph(
+        "hashing",
+        fmt::format("leaves {} transfers {} of the NIC on the slowest of {} connections "
+                    "(± {} by seed; {} on the mean one)",
+                    c.transfers, percent(c.slowest_factor), count_text(c.connections),
+                    percent(c.error), percent(c.mean_factor)));
+  }
+  return out;
+}
+
 std::string warnings(const StepResult& r) {
   std::string out;
   for (const std::string& warning : r.all_warnings()) out += paragraph("warning", warning);
@@ -161,6 +189,7 @@ std::string step_table(const StepResult& result, const std::optional<PublishedFi
   if (published) out += beside_published(result, *published);
   out += time_account(result);
   out += memory(result);
+  out += network(result);
   out += warnings(result);
   return out + simulation(result);
 }

@@ -141,6 +141,17 @@ class RelationCheck {
     if (sound({"cluster.gpus"}) && s_.gpus > s_.cluster.gpus) {
       fault("gpus", fmt::format("{} GPUs are more than the cluster has", s_.gpus),
             fmt::format("1 to {}", s_.cluster.gpus));
+    } else if (sound({"cluster"}) && s_.gpus > usable_gpus(s_.cluster)) {
+      fault("gpus",
+            fmt::format("{} GPUs are more than the {} on available hosts", s_.gpus,
+                        usable_gpus(s_.cluster)),
+            fmt::format("1 to {}", usable_gpus(s_.cluster)));
+    }
+    const auto mapped = static_cast<int64_t>(s_.cluster.rank_map.size());
+    if (s_.cluster.placement == PlacementKind::kRankMap && sound({"cluster.rank_map"}) &&
+        mapped < s_.gpus) {
+      fault("cluster.rank_map", fmt::format("{} GPUs for {} ranks", mapped, s_.gpus),
+            "one GPU a rank");
     }
   }
 

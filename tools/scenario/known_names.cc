@@ -3,6 +3,7 @@
 #include "sim/checkpoint/checkpoint_policy.h"
 #include "sim/job/recovery_policy.h"
 #include "sim/reliability/reliability_base.h"
+#include "topologies/routing.h"
 
 namespace herdsim {
 namespace {
@@ -19,7 +20,7 @@ std::vector<std::string> names_of(const std::vector<Row>& rows) {
 std::vector<std::string> known_names(NameKind kind) {
   switch (kind) {
     case NameKind::kRouting:
-      return {"e-ecmp", "ecmp", "adaptive"};
+      return names_of(routings());
     case NameKind::kReliability:
       return names_of(reliability_bases());
     case NameKind::kCheckpointPolicy:

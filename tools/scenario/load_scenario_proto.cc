@@ -7,6 +7,7 @@
 #include "tools/scenario/check_relations.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/scenario/profile_part.h"
+#include "tools/scenario/rank_map.h"
 #include "tools/scenario/scenario.pb.h"
 #include "tools/scenario/set_field.h"
 #include "tools/scenario/spec_layers.h"
@@ -53,6 +54,7 @@ class Derivation {
     }
     for (int i = 0; i < m_.cluster().degraded_size(); ++i) {
       spec::Degraded& part = *m_.mutable_cluster()->mutable_degraded(i);
+      if (!part.has_gpu()) continue;
       const std::string path = "cluster.degraded." + std::to_string(i);
       if (!part.has_compute_factor()) {
         part.set_compute_factor(Degradation{}.compute_factor);
@@ -142,6 +144,7 @@ Scenario resolve(const SpecSource& source, const std::vector<std::string>& sets)
   Scenario scenario = scenario_from_message(message);
   scenario.profile = device_profile_of(message.profile(), &report);
   scenario.warnings = profile_warnings(message.profile(), scenario.profile);
+  read_rank_map(message.cluster().rank_map(), "cluster.rank_map", scenario.cluster, &report);
   check_relations(scenario, &report, &scenario.warnings);
   report.throw_if_any();
   scenario.effective_text = annotated_text(message, report.origins());
@@ -210,7 +213,8 @@ ClusterSpec load_cluster(const std::string& name_or_path, const std::vector<std:
   spec::Cluster message =
       resolve_part(CatalogKind::kClusters, source, sets, whole.cluster(), &report);
   check_fields("", &message, &report);
-  const ClusterSpec cluster = cluster_from_message(message);
+  ClusterSpec cluster = cluster_from_message(message);
+  read_rank_map(message.rank_map(), "rank_map", cluster, &report);
   check_cluster(cluster, "", &report);
   report.throw_if_any();
   return cluster;

@@ -223,6 +223,9 @@ void locate_bases(const SpecSource& source, pb::Message* message) {
       if (is_spec_file(base) && !std::filesystem::path(base).is_absolute()) {
         reflection.SetString(message, field, (folder / base).string());
       }
+    } else if (field->name() == "rank_map") {
+      const std::filesystem::path map = reflection.GetString(*message, field);
+      if (!map.is_absolute()) reflection.SetString(message, field, (folder / map).string());
     }
   }
 }

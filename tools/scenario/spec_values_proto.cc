@@ -15,7 +15,7 @@ static_assert(static_cast<int>(StreamClass::kOptimizer) == spec::OPTIMIZER);
 static_assert(static_cast<int>(TpOverlap::kChunked) == spec::Software::CHUNKED);
 static_assert(static_cast<int>(Sharding::kFsdpKeep) == spec::Parallel::FSDP_KEEP);
 static_assert(static_cast<int>(Recompute::kKeepQkvAndOutput) == spec::Training::KEEP_QKV_AND_OUTPUT);
-static_assert(static_cast<int>(PlacementKind::kRandomHosts) == spec::Cluster::RANDOM_HOSTS);
+static_assert(static_cast<int>(PlacementKind::kRankMap) == spec::Cluster::RANK_MAP);
 
 Bandwidth gigabytes(double rate) { return bytes_per_second(rate * 1e9); }
 Bandwidth gigabits(double rate) { return bytes_per_second(rate * 1e9 / 8); }
@@ -84,6 +84,10 @@ void to_message(const ClusterSpec& c, spec::Cluster* m) {
   m->set_nic_efficiency(c.nic_efficiency);
   m->set_pcie_gigabytes_per_second(in_gigabytes(c.pcie));
   m->set_placement(enum_cast<spec::Cluster::Placement>(c.placement));
+  m->set_unavailable_fraction(c.unavailable_fraction);
+  m->set_rails(c.rails);
+  m->set_planes(c.planes);
+  m->set_switch_ports(c.switch_ports);
   m->set_queue_pairs(c.queue_pairs);
   m->set_routing(c.routing);
   m->set_nccl_version(c.nccl_version);
@@ -107,6 +111,21 @@ void to_message(const Training& t, spec::Training* m) {
   m->set_consecutive_micro_batches(t.consecutive_micro_batches);
   m->set_document_mask_fraction(t.document_mask_fraction);
   m->set_recompute_fraction(t.recompute_fraction);
+}
+
+Degradation degradation_from_message(const spec::Degraded& m) {
+  Degradation part;
+  if (m.has_gpu()) part.gpu = m.gpu();
+  if (m.has_compute_factor()) part.compute_factor = m.compute_factor();
+  if (m.has_nic_factor()) part.nic_factor = m.nic_factor();
+  if (m.has_tor()) part.tor = m.tor();
+  if (m.has_pod()) part.pod = m.pod();
+  if (m.has_plane()) part.plane = m.plane();
+  if (m.has_uplink_factor()) part.uplink_factor = m.uplink_factor();
+  part.down = m.down();
+  if (m.has_at_s()) part.at = seconds_rounded_up(m.at_s());
+  if (m.has_for_s()) part.lasts = seconds_rounded_up(m.for_s());
+  return part;
 }
 
 ParallelPlan plan_from_message(const spec::Parallel& m) {
@@ -184,19 +203,22 @@ ClusterSpec cluster_from_message(const spec::Cluster& m) {
                       .gpus_per_pod = m.gpus_per_pod(),
                       .tor_uplinks = m.tor_uplinks(),
                       .pod_oversubscription = m.pod_oversubscription(),
+                      .rails = m.rails(),
+                      .planes = m.planes(),
+                      .switch_ports = m.switch_ports(),
                       .nvlink = gigabytes(m.nvlink_gigabytes_per_second()),
                       .nic = gigabits(m.nic_gigabits_per_second()),
                       .nic_efficiency = m.nic_efficiency(),
                       .pcie = gigabytes(m.pcie_gigabytes_per_second()),
                       .placement = enum_cast<PlacementKind>(m.placement()),
+                      .unavailable_hosts = {m.unavailable_hosts().begin(),
+                                            m.unavailable_hosts().end()},
+                      .unavailable_fraction = m.unavailable_fraction(),
                       .queue_pairs = m.queue_pairs(),
                       .routing = m.routing(),
                       .nccl_version = m.nccl_version()};
-  for (const spec::Degraded& part : m.degraded()) {
-    Degradation degradation{.gpu = part.gpu()};
-    if (part.has_compute_factor()) degradation.compute_factor = part.compute_factor();
-    if (part.has_nic_factor()) degradation.nic_factor = part.nic_factor();
-    cluster.degraded.push_back(degradation);
+  for (const spec::Degraded& m_part : m.degraded()) {
+    cluster.degraded.push_back(degradation_from_message(m_part));
   }
   return cluster;
 }

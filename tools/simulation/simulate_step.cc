@@ -6,10 +6,12 @@
 #include "sim/base/error.h"
 #include "sim/executor/step_executor.h"
 #include "sim/symmetry/folded_job.h"
+#include "tools/simulation/link_use.h"
 #include "tools/simulation/network_tuning.h"
 #include "tools/simulation/schedule_passes.h"
 #include "tools/simulation/step_trace.h"
 #include "topologies/link_capacity.h"
+#include "topologies/routing.h"
 #include "workloads/lowering.h"
 #include "workloads/memory/memory_footprint.h"
 
@@ -19,13 +21,47 @@ namespace {
 TypedVector<RankId, double> compute_factors(const Scenario& scenario) {
   TypedVector<RankId, double> factors(static_cast<size_t>(scenario.gpus), 1.0);
   for (const Degradation& part : scenario.cluster.degraded) {
+    if (part.gpu < 0) continue;
     factors[RankId(static_cast<size_t>(part.gpu))] *= part.compute_factor;
   }
   return factors;
 }
 
-void throw_deadlock(const Scenario& scenario, const std::vector<BlockedOp>& blocked) {
+std::string name_of(const Degradation& part) {
+  if (part.gpu >= 0) return "the NIC of rank " + std::to_string(part.gpu);
+  if (part.tor >= 0) return "ToR " + std::to_string(part.tor);
+  if (part.pod >= 0) return "pod " + std::to_string(part.pod);
+  return "plane " + std::to_string(part.plane);
+}
+
+// Parts that carry nothing and do not come back.
+std::vector<std::string> dead_parts(const Scenario& scenario) {
+  std::vector<std::string> dead;
+  for (size_t i = 0; i < scenario.cluster.degraded.size(); ++i) {
+    const Degradation& part = scenario.cluster.degraded[i];
+    const bool carries_nothing = part.down || part.nic_factor == 0 || part.uplink_factor == 0;
+    if (carries_nothing && part.lasts == Duration::infinite()) dead.push_back(name_of(part));
+  }
+  return dead;
+}
+
+// What cannot start, and whom it is for. `cut_off`: the network is why.
+void throw_deadlock(const Scenario& scenario, const std::vector<BlockedOp>& blocked, bool cut_off) {
   Faults faults;
+  if (cut_off && !blocked.empty()) {
+    std::string parts;
+    for (const std::string& part : dead_parts(scenario)) parts += (parts.empty() ? "" : ", ") + part;
+    const BlockedOp& op = blocked.front();
+    faults.add({.file = scenario.name,
+                .field = "cluster.degraded",
+                .problem = "the job halts: " + parts + " cut off ranks that others wait for: rank " +
+                           std::to_string(op.rank.index()) + " never gets past " + op.op +
+                           (op.micro_batch < 0 ? std::string()
+                                               : " of micro-batch " + std::to_string(op.micro_batch)),
+                .allowed = "a part that comes back (for_s), or a job beside it "
+                           "(cluster.unavailable_hosts)"});
+    faults.throw_if_any();
+  }
   for (const BlockedOp& op : blocked) {
     faults.add({.file = scenario.name,
                 .field = "training.schedule",
@@ -91,10 +127,10 @@ std::vector<std::string> unmodelled_parts(const Scenario& scenario) {
   } else if (scenario.plan.ep > 1) {
     parts.push_back("parallel.ep changes nothing: the model has no experts");
   }
-  const bool hashes = scenario.cluster.routing.find("ecmp") != std::string::npos;
-  if (hashes && scenario.cluster.queue_pairs < 16) {
-    parts.push_back("collisions of hashed flows are not modelled: with fewer than 16 queue pairs a "
-                    "connection the network is slower than this");
+  if (!find_routing(scenario.cluster.routing)->uses_queue_pairs &&
+      scenario.cluster.queue_pairs != ClusterSpec{}.queue_pairs) {
+    parts.push_back("cluster.queue_pairs changes nothing: " + scenario.cluster.routing +
+                    " does not choose paths by queue pair");
   }
   if (find_schedule(scenario.training.schedule)->layout == ChunkLayout::kBidirectional) {
     parts.push_back("the two copies of each stage's weights reduce their gradients for free");
@@ -120,6 +156,13 @@ void warn_of_transfers(const OpGraph& graph, const std::vector<TransferLine>& li
 
 }  // namespace
 
+TypedVector<RankId, GpuId> placement_of(const Scenario& scenario) {
+  const ParallelPlan& p = scenario.plan;
+  return place_ranks(scenario.cluster, {.ranks = scenario.gpus,
+                                        .seed = scenario.seed,
+                                        .ranks_per_replica = p.tp * p.cp * p.pp});
+}
+
 StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const WorkloadSpec workload{scenario.model, scenario.plan, scenario.training, scenario.software};
@@ -130,12 +173,22 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   out.graph = lower_step(workload, schedule, layouts);
   out.costs = cost_graph(out.graph, scenario.profile, scenario.software);
 
-  const Fabric fabric = find_topology(scenario.cluster.topology)->build(scenario.cluster);
-  const auto placement = place_ranks(scenario.cluster, scenario.gpus, scenario.seed);
-  const auto capacity = link_capacities(fabric, scenario.cluster, placement);
+  Fabric fabric = find_topology(scenario.cluster.topology)->build(scenario.cluster);
+  const auto placement = placement_of(scenario);
+  const LinkConditions links = link_conditions(fabric, scenario.cluster, placement);
+  fabric.let_bind(links.impaired);
   const auto factors = compute_factors(scenario);
   const NcclTuning tuning = network_tuning(scenario, fabric, placement);
-  const Machine machine{fabric, placement, capacity, factors, tuning, scenario.profile.sms};
+  const Machine machine{.fabric = fabric,
+                        .placement = placement,
+                        .capacity = links.capacity,
+                        .compute_factor = factors,
+                        .tuning = tuning,
+                        .sms_per_gpu = scenario.profile.sms,
+                        .spread = lane_spread(scenario.cluster),
+                        .seed = scenario.seed,
+                        .line_share = scenario.cluster.nic_efficiency,
+                        .changes = links.changes};
   const JobMap map = map_job(out.graph, machine);
   const JobClasses classes =
       options.fold ? classify(out.graph, machine, map) : no_classes(out.graph, machine, map);
@@ -148,7 +201,7 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   }
   const StepOutcome outcome = execute_step(out.graph, out.costs, map, job, tuning,
                                            scenario.profile.sms, traced);
-  throw_deadlock(scenario, outcome.deadlock);
+  throw_deadlock(scenario, outcome.deadlock, outcome.is_cut_off);
 
   StepResult& result = out.result;
   result.scenario = scenario.name;
@@ -168,6 +221,9 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   result.memory_capacity = scenario.profile.hbm;
   result.simulated_ranks = static_cast<int64_t>(job.ranks.size());
   result.events = outcome.events;
+  const RunStep run{out.graph, map, job, fabric, placement, links.capacity, tuning, outcome};
+  fill_link_use(run, result);
+  fill_collisions(run, result);
   out.transfers = transfer_lines(out.graph, map, tuning);
   result.warnings = scenario.warnings;
   const std::vector<std::string> left_out = unmodelled_parts(scenario);
@@ -178,6 +234,7 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   if (!options.traced_ranks.empty()) {
     out.trace = make_step_trace(scenario, out.graph, out.costs, map, job, fabric, placement,
                                 options.traced_ranks, traced, outcome);
+    out.trace.counters = link_counters(run);
     out.passes = schedule_passes(out.trace, memory);
   }
   result.wall_seconds =

@@ -34,7 +34,11 @@ struct StepSimulation {
   std::vector<TransferLine> transfers;
 };
 
-// Throws: SpecError where the schedule deadlocks, naming ranks and ops.
+// The GPU of each rank of the scenario's job.
+TypedVector<RankId, GpuId> placement_of(const Scenario& scenario);
+
+// Throws: SpecError where the schedule deadlocks, or a dead part of the network halts the job,
+// naming ranks and ops.
 StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options);
 
 }  // namespace herdsim

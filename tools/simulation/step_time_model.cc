@@ -52,8 +52,10 @@ Duration SimulatedStepTime::step_time(const Condition& condition) const {
 }
 
 Condition SimulatedStepTime::canonical(const Condition& condition) const {
-  const bool alike = scenario_.cluster.placement == PlacementKind::kTopologyOrder &&
-                     scenario_.cluster.degraded.empty();
+  const ClusterSpec& cluster = scenario_.cluster;
+  const bool alike = cluster.placement == PlacementKind::kTopologyOrder &&
+                     cluster.unavailable_hosts.empty() && cluster.unavailable_fraction == 0 &&
+                     cluster.degraded.empty();
   Condition same = condition;
   if (alike && same.slow.size() == 1) {
     const RankCoordinates at =

@@ -10,6 +10,7 @@
 #include "sim/collectives/nccl_tuning.h"
 #include "sim/costing/cost_pass.h"
 #include "tools/simulation/network_tuning.h"
+#include "tools/simulation/simulate_step.h"
 #include "tools/study/pass_timeline.h"
 #include "topologies/cluster.h"
 #include "workloads/layer_work.h"
@@ -86,7 +87,7 @@ class StepBounds::Tables {
   Tables(const Scenario& base, const std::vector<PlanCandidate>& candidates)
       : base_(base),
         fabric_(find_topology(base.cluster.topology)->build(base.cluster)),
-        placement_(place_ranks(base.cluster, base.gpus, base.seed)),
+        placement_(placement_of(base)),
         tuning_(network_tuning(base, fabric_, placement_)) {
     for (const PlanCandidate& c : candidates) {
       const ParallelPlan& p = c.plan;

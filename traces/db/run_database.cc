@@ -69,6 +69,10 @@ constexpr char kAddSpan[] =
     "bytes, flops, flow)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
+constexpr char kAddLink[] =
+    "INSERT INTO links(run_id, link, kind, name, links, capacity_bytes_per_second, carried_bytes, "
+    "use, transfers) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
 template <class Value>
 std::optional<Value> unless(bool absent, Value value) {
   return absent ? std::nullopt : std::optional<Value>(value);
@@ -171,6 +175,19 @@ int64_t RunDatabase::add_skipped(const std::string& scenario, const std::string&
   const int64_t run_id = db.last_row();
   transaction.commit();
   return run_id;
+}
+
+void RunDatabase::add_links(int64_t run_id, const StepResult& result) {
+  Transaction transaction(*connection_);
+  Statement& insert = connection_->prepared(kAddLink);
+  int64_t place = 0;
+  for (const LinkUse& link : result.links) {
+    insert
+        .bind(run_id, place++, link.tier, link.first, link.links, link.capacity.bytes_per_second(),
+              link.carried, link.use(result.step_time), link.loads_text())
+        .run();
+  }
+  transaction.commit();
 }
 
 void RunDatabase::add_rank_time(int64_t run_id, std::span<const RankClassTime> classes) {

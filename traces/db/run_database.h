@@ -92,6 +92,8 @@ class RunDatabase {
   // Adds a row of kind "skipped" for a point that has no result, with the reason as its warning.
   int64_t add_skipped(const std::string& scenario, const std::string& reason,
                       const RunRecord& record);
+  // Adds the use of links of a step that was added before.
+  void add_links(int64_t run_id, const StepResult& result);
   // Adds where the time of a step goes by class of ranks, and the schedule as it ran. Of a step
   // simulated rank by rank the classes are single ranks: beyond 4,096 they are left out.
   void add_rank_time(int64_t run_id, std::span<const RankClassTime> classes);

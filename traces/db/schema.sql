@@ -123,16 +123,17 @@ CREATE TABLE IF NOT EXISTS failures (
 );
 CREATE INDEX IF NOT EXISTS failures_by_run ON failures(run_id, replica, at_s);
 
--- How much the links of the fabric were used.
+-- How much the links of the fabric were used: one row for links that carry the same, the most used first.
 CREATE TABLE IF NOT EXISTS links (
   run_id INTEGER NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
-  link INTEGER NOT NULL,
-  kind TEXT NOT NULL,
-  from_node TEXT NOT NULL,
-  to_node TEXT NOT NULL,
-  capacity_bytes_per_second INTEGER NOT NULL,
-  carried_bytes INTEGER NOT NULL,
-  busy_s REAL NOT NULL,
+  link INTEGER NOT NULL,                -- place in the order of use
+  kind TEXT NOT NULL,                   -- tier: 'nvlink', 'nic-tor', 'tor-pod', 'pod-core'
+  name TEXT NOT NULL,                   -- of the first: 'ToR 12 up'
+  links INTEGER NOT NULL,               -- how many are alike
+  capacity_bytes_per_second INTEGER NOT NULL,  -- of one of them
+  carried_bytes INTEGER NOT NULL,       -- by one of them
+  use REAL NOT NULL,                    -- share of the step that it would be full
+  transfers TEXT NOT NULL,              -- what loads it, the largest first: 'DP all-gather 80 %, PP send 20 %'
   PRIMARY KEY (run_id, link)
 ) WITHOUT ROWID;
 

@@ -125,6 +125,30 @@ TEST(CollectiveValidation, nvlstree_from_32_to_8192_gpus_is_within_15_percent_fr
   expect_within("NVLSTree figure", "2.22", measurements, 0.15);
 }
 
+// The same figure and a second cluster's, fitted by time = alpha + bytes / bandwidth over 16 to 256 MiB: alpha grows by 85
+// to 95 us with every doubling of the nodes, from 4 nodes to 1,024.
+TEST(CollectiveValidation, latency_grows_with_every_doubling_of_nodes_as_published_within_20_percent) {
+  const NcclTuning tuning = h100_tuning("2.22");
+  const auto alpha = [&](int64_t nodes) {
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+    for (const int64_t size : {16, 64, 256}) {
+      const double bytes = static_cast<double>(mebibytes(size).count());
+      const double us =
+          plan_collective(kAllReduce, mebibytes(size), group_of(8 * nodes, nodes), tuning)
+              .alone()
+              .seconds() *
+          1e6;
+      n += 1, x += bytes, y += us, xx += bytes * bytes, xy += bytes * us;
+    }
+    const double slope = (n * xy - x * y) / (n * xx - x * x);
+    return (y - slope * x) / n;
+  };
+  const double growth = (alpha(1024) - alpha(4)) / 8;
+  std::cout << fmt::format("latency of all-reduce grows {:.0f} us a doubling, published 85 to 95\n",
+                           growth);
+  EXPECT_NEAR(growth, 90, 0.2 * 90);
+}
+
 // 2 x 8 H200 with 400 Gb/s RoCE, NCCL 2.30.4; Nebius 2 x 8 with InfiniBand, 2.20.5 (1 GB at 435).
 TEST(CollectiveValidation, all_reduce_on_two_hosts_is_within_10_percent) {
   expect_within("2 x 8 RoCE", "2.30",

@@ -29,6 +29,30 @@ bool same(const std::vector<OpSpan>& a, const std::vector<OpSpan>& b) {
   });
 }
 
+// Counting transfers and watching them move agree on what every link carried.
+TEST(LinkUse, is_what_the_network_carried) {
+  for (const JobCase& c : job_cases()) {
+    const PlannedJob job(c.scenario());
+    const FoldedJob folded = job.fold_with(job.classes());
+    const StepOutcome outcome = job.run(folded);
+    std::vector<int64_t> carried(folded.capacity.size());
+    for (const TransferRuns& runs : outcome.transfers) {
+      const FoldedLane& lane = folded.lanes[runs.lane];
+      const FoldedTransfer& transfer = lane.transfers[runs.transfer];
+      const Work& work = job.graph.works[runs.work];
+      const CollectivePlan plan = plan_collective(
+          lane.is_message ? CollectiveKind::kSendRecv : work.collective, work.bytes,
+          lane.shapes[transfer.shape], job.tuning);
+      for (const Crossing& crossing : lane.path(transfer)) {
+        carried[crossing.link.index()] += runs.runs * plan.volume.count() * crossing.count;
+      }
+    }
+    for (size_t l = 0; l < carried.size(); ++l) {
+      EXPECT_EQ(Bytes(carried[l]), outcome.link_bytes[LinkId(l)]) << c.name << ", link " << l;
+    }
+  }
+}
+
 class Folding : public testing::TestWithParam<JobCase> {};
 
 TEST_P(Folding, gives_every_rank_and_link_what_the_whole_job_gives_it) {
@@ -62,6 +86,13 @@ TEST_P(Folding, gives_the_result_of_the_whole_job) {
   EXPECT_EQ(whole.simulated_ranks, scenario.gpus);
   EXPECT_EQ(folded.fingerprint(), whole.fingerprint());
   EXPECT_EQ(folded.all_warnings(), whole.all_warnings());
+  ASSERT_EQ(folded.links.size(), whole.links.size());
+  for (size_t i = 0; i < folded.links.size(); ++i) {
+    EXPECT_EQ(folded.links[i].first, whole.links[i].first);
+    EXPECT_EQ(folded.links[i].links, whole.links[i].links) << folded.links[i].first;
+    EXPECT_EQ(folded.links[i].loads_text(), whole.links[i].loads_text());
+    EXPECT_EQ(folded.links[i].carried, whole.links[i].carried);
+  }
   const int64_t booked = std::accumulate(folded.account_rank_nanoseconds.begin(),
                                          folded.account_rank_nanoseconds.end(), int64_t{0});
   EXPECT_EQ(booked, folded.step_time.nanoseconds() * folded.gpus);

@@ -79,6 +79,34 @@ void append_named(std::vector<JobCase>& cases) {
       joined({{"model.layers=11", "parallel.layers_per_chunk=[4, 3, 2, 2]"}, kSlowGpu}));
   add("slow host and spread speeds", kStandard,
       {"software.host_milliseconds_per_step=3", "software.gpu_speed_sigma=0.01"});
+  const std::vector<std::string> kFewUplinks = {"cluster.tor_uplinks=8", "cluster.gpus=1024"};
+  for (const char* routing : {"ecmp", "ecmp-split", "e-ecmp", "path-pinning", "adaptive",
+                              "packet-spraying", "traffic-engineering"}) {
+    add(std::string(routing) + ", few uplinks, slow NICs", {.tp = 2, .pp = 4, .dp = 16},
+        joined({kFewUplinks, {std::string("cluster.routing=") + routing, "cluster.queue_pairs=2",
+                              "cluster.nic_gigabits_per_second=10"}}));
+  }
+  add("ecmp, random hosts, a slow GPU", {.tp = 2, .pp = 4, .dp = 16},
+      joined({kFewUplinks, kSlowGpu, {"cluster.routing=ecmp", "cluster.queue_pairs=1",
+                                      "cluster.placement=RANDOM_HOSTS"}}));
+  add("NIC down", kStandard, {"cluster.degraded={gpu: 9 nic_factor: 0}"});
+  add("half a ToR's uplinks", {.tp = 2, .pp = 4, .dp = 8},
+      {"cluster.degraded={tor: 1 uplink_factor: 0.5}"});
+  add("a ToR's uplinks at a twentieth, slow NICs", {.tp = 2, .pp = 4, .dp = 8},
+      {"cluster.degraded={tor: 1 uplink_factor: 0.05}", "cluster.nic_gigabits_per_second=10"});
+  add("a NIC flaps", {.tp = 2, .pp = 4, .dp = 8},
+      {"cluster.degraded={gpu: 9 nic_factor: 0 at_s: 0.01 for_s: 0.05}",
+       "cluster.nic_gigabits_per_second=10"});
+  add("a ToR flaps, another's uplinks too", {.tp = 2, .pp = 4, .dp = 8},
+      {"cluster.degraded={tor: 1 down: true at_s: 0.02 for_s: 0.05}",
+       "cluster.degraded={tor: 2 uplink_factor: 0 at_s: 0.03 for_s: 0.01}",
+       "cluster.nic_gigabits_per_second=10"});
+  add("pod uplinks at half, tight pods", kStandard,
+      joined({kTightPods, {"cluster.degraded={pod: 0 uplink_factor: 0.5}"}}));
+  add("hosts that are not available", {.tp = 2, .pp = 4, .dp = 8},
+      {"cluster.unavailable_hosts=[1, 2, 5]", "cluster.unavailable_fraction=0.1"});
+  add("packed pods", {.tp = 2, .pp = 4, .dp = 8},
+      joined({kTightPods, {"cluster.placement=PACKED_PODS"}}));
   add("fp8", kStandard, joined({kSlowGpu, {"training.precision=FP8"}}));
 }
 

@@ -14,7 +14,9 @@
 #include "sim/executor/step_executor.h"
 #include "sim/symmetry/folded_job.h"
 #include "tools/scenario/load_scenario.h"
+#include "tools/simulation/simulate_step.h"
 #include "topologies/link_capacity.h"
+#include "topologies/routing.h"
 #include "workloads/lowering.h"
 
 namespace herdsim {
@@ -60,12 +62,21 @@ class PlannedJob {
         workload{scenario.model, scenario.plan, scenario.training, scenario.software},
         graph(lower_step(workload, row, layout_stages(scenario.model, scenario.plan, row))),
         costs(cost_graph(graph, scenario.profile, scenario.software)),
+        placement(placement_of(scenario)),
         fabric(find_topology(scenario.cluster.topology)->build(scenario.cluster)),
-        placement(place_ranks(scenario.cluster, scenario.gpus, scenario.seed)),
-        capacity(link_capacities(fabric, scenario.cluster, placement)),
+        links(bind_impaired(fabric, link_conditions(fabric, scenario.cluster, placement))),
         factors(factors_of(scenario)),
         tuning(h100_tuning(scenario.cluster.nccl_version)),
-        machine{fabric, placement, capacity, factors, tuning, scenario.profile.sms},
+        machine{.fabric = fabric,
+                .placement = placement,
+                .capacity = links.capacity,
+                .compute_factor = factors,
+                .tuning = tuning,
+                .sms_per_gpu = scenario.profile.sms,
+                .spread = lane_spread(scenario.cluster),
+                .seed = scenario.seed,
+                .line_share = scenario.cluster.nic_efficiency,
+                .changes = links.changes},
         map(map_job(graph, machine)) {}
   PlannedJob(const PlannedJob&) = delete;  // members refer to each other
   PlannedJob& operator=(const PlannedJob&) = delete;
@@ -82,18 +93,23 @@ class PlannedJob {
   const WorkloadSpec workload;
   OpGraph graph;
   CostedGraph costs;
-  const Fabric fabric;
   const TypedVector<RankId, GpuId> placement;
-  const TypedVector<LinkId, Bandwidth> capacity;
+  Fabric fabric;
+  const LinkConditions links;
   const TypedVector<RankId, double> factors;
   const NcclTuning tuning;
   const Machine machine;
   const JobMap map;
 
  private:
+  static LinkConditions bind_impaired(Fabric& fabric, LinkConditions links) {
+    fabric.let_bind(links.impaired);
+    return links;
+  }
   static TypedVector<RankId, double> factors_of(const Scenario& scenario) {
     TypedVector<RankId, double> factors(static_cast<size_t>(scenario.gpus), 1.0);
     for (const Degradation& part : scenario.cluster.degraded) {
+      if (part.gpu < 0) continue;
       factors[RankId(static_cast<size_t>(part.gpu))] *= part.compute_factor;
     }
     return factors;

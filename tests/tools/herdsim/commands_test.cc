@@ -84,7 +84,7 @@ TEST(StepCommand, folding_changes_nothing_but_the_work) {
 // Names of what the step leaves out, in the warnings of a scenario that asks for it.
 TEST(StepCommand, what_is_not_modelled_is_said) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"cluster.routing=ecmp", "cluster.queue_pairs=1"}, "collisions"},
+      {{"cluster.routing=adaptive", "cluster.queue_pairs=1"}, "changes nothing"},
       {{"model.experts=8", "model.experts_per_token=2"}, "all-to-all"},
       {{"training.schedule=dualpipe", "parallel.virtual_stages=1", "training.global_batch=4096"},
        "copies"},
@@ -94,6 +94,56 @@ TEST(StepCommand, what_is_not_modelled_is_said) {
     for (const std::string& set : sets) line.insert(line.end(), {"--set", set});
     const json step = step_json_of(line);
     EXPECT_THAT(step["warnings"].dump(), testing::HasSubstr(text)) << sets.front();
+  }
+}
+
+// 16 hosts of one pod, two a ToR.
+const std::vector<std::string> kSmallStep = {
+    "step", "llama3-405b-16384", "--set", "parallel.dp=1", "--set", "gpus=128",
+    "--set", "training.global_batch=16", "--set", "recovery.spares=0"};
+
+std::vector<std::string> small_step(const std::vector<std::string>& sets) {
+  std::vector<std::string> line = kSmallStep;
+  for (const std::string& set : sets) line.insert(line.end(), {"--set", set});
+  return line;
+}
+
+TEST(StepCommand, a_lost_tor_halts_the_job_and_a_flap_delays_it) {
+  const CommandOutput halted = run_command(small_step({"cluster.degraded={tor: 3 down: true}"}));
+  EXPECT_EQ(halted.status, kExitBadInput);
+  EXPECT_THAT(halted.err, testing::HasSubstr("the job halts: ToR 3 cut off ranks"));
+  const double whole = step_json_of(small_step({}))["step_time_s"];
+  const double flapped = step_json_of(
+      small_step({"cluster.degraded={tor: 3 down: true at_s: 1 for_s: 9}"}))["step_time_s"];
+  // What crosses the ToR waits; everybody else waits for that.
+  EXPECT_GT(flapped, whole + 8.5);
+  EXPECT_LT(flapped, whole + 9.5);
+}
+
+TEST(StepCommand, slow_uplinks_and_few_flows_cost_time) {
+  const std::vector<std::string> slow_nics = {"cluster.nic_gigabits_per_second=25"};
+  const auto seconds = [&](const std::string& set) {
+    std::vector<std::string> sets = slow_nics;
+    sets.push_back(set);
+    return step_json_of(small_step(sets))["step_time_s"].get<double>();
+  };
+  const double whole = seconds("seed=1");
+  EXPECT_GT(seconds("cluster.degraded={tor: 3 uplink_factor: 0.05}"), whole);
+  EXPECT_GT(seconds("cluster.degraded={gpu: 9 nic_factor: 0}"), whole);
+  EXPECT_GT(seconds("cluster.queue_pairs=1"), whole);
+  EXPECT_GT(seconds("cluster.degraded={plane: 0 down: true at_s: 1 for_s: 1}"), whole + 0.5);
+}
+
+TEST(StepCommand, tells_what_loads_the_links) {
+  const json step = step_json_of(small_step({}));
+  ASSERT_FALSE(step["link_tiers"].empty());
+  for (const json& link : step["top_links"]) {
+    int64_t sum = 0;
+    for (const auto& [transfer, bytes] : link["carried_bytes_by_transfer"].items()) {
+      sum += bytes.get<int64_t>();
+    }
+    EXPECT_EQ(sum, link["carried_bytes"].get<int64_t>());
+    EXPECT_LE(link["use"].get<double>(), 1.0) << link.dump();
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -102,6 +103,30 @@ TEST(StepTrace, spans_and_flows_of_a_sample_agree_with_those_of_the_whole) {
   EXPECT_TRUE(std::binary_search(sample.begin(), sample.end(), RankId(5)))
       << "the slow GPU is worth looking at";
   EXPECT_EQ(first_fault(simulate_step(scenario, {.traced_ranks = sample}).trace), "");
+}
+
+// Rates times how long they hold are the bytes that the most used link of the tier carried.
+TEST(LinkCounters, add_up_to_what_their_link_carried) {
+  size_t seen = 0;
+  for (const JobCase& c : job_cases()) {
+    const StepSimulation step = traced(c.scenario());
+    for (const Counter& counter : step.trace.counters) {
+      double gigabytes = 0;
+      for (size_t i = 0; i + 1 < counter.samples.size(); ++i) {
+        gigabytes += counter.samples[i].value *
+                     (counter.samples[i + 1].at - counter.samples[i].at).seconds();
+      }
+      const auto most = std::find_if(
+          step.result.links.begin(), step.result.links.end(),
+          [&](const LinkUse& link) { return counter.name.starts_with(link.tier + ":"); });
+      if (most == step.result.links.end()) continue;  // beyond those that are listed
+      const double carried = static_cast<double>(most->carried.count()) * 1e-9;
+      EXPECT_NEAR(gigabytes, carried, 1e-6 * carried + 1e-9) << c.name << ", " << counter.name;
+      EXPECT_NEAR(counter.samples.back().value, 0, 1e-6) << c.name;
+      ++seen;
+    }
+  }
+  EXPECT_GT(seen, 20U);
 }
 
 }  // namespace

@@ -1,0 +1,295 @@
+#include "tools/simulation/link_use.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "sim/base/check.h"
+
+namespace herdsim {
+namespace {
+
+// The parallelism that a transfer serves, by where waiting for it is booked.
+std::string parallelism(const Work& work) {
+  switch (work.exposed_as) {
+    case TimeTerm::kExposedTp:
+      return "TP";
+    case TimeTerm::kExposedCp:
+      return "CP";
+    case TimeTerm::kExposedEp:
+      return "EP";
+    case TimeTerm::kExposedPp:
+      return "PP";
+    case TimeTerm::kExposedDp:
+      return "DP";
+    case TimeTerm::kCompute:
+    case TimeTerm::kMemoryBound:
+    case TimeTerm::kBubble:
+    case TimeTerm::kOptimizer:
+    case TimeTerm::kStraggler:
+    case TimeTerm::kOther:
+      break;
+  }
+  return "job";
+}
+
+std::string label_of(const Lane& lane, const Work& work) {
+  return parallelism(work) + " " +
+         (lane.is_message ? "send" : std::string(collective_kind_name(work.collective)));
+}
+
+Bytes volume_of(const RunStep& step, const FoldedLane& lane, uint32_t transfer, WorkId work) {
+  const Work& w = step.graph.works[work];
+  const GroupShape& shape = lane.shapes[lane.transfers[transfer].shape];
+  const CollectiveKind kind = lane.is_message ? CollectiveKind::kSendRecv : w.collective;
+  return plan_collective(kind, w.bytes, shape, step.tuning).volume;
+}
+
+// Names links by what is at their lower end.
+class LinkNames {
+ public:
+  explicit LinkNames(const Fabric& fabric) : fabric_(fabric) {
+    number_.reserve(fabric.nodes().size());
+    std::array<size_t, 6> next{};
+    for (const Node& node : fabric.nodes()) {
+      number_.push_back(next[static_cast<size_t>(node.kind)]++);
+    }
+  }
+
+  std::string name(LinkId id, bool both_ways) const {
+    const Link& link = fabric_.links()[id];
+    const bool up = link.from < link.to;
+    const NodeId lower = up ? link.from : link.to;
+    const std::string number = std::to_string(number_[lower.index()]);
+    const std::string way = both_ways ? " both ways" : up ? " up" : " down";
+    switch (link.kind) {
+      case LinkKind::kNvLink:
+        return "NVLink of GPU " + number + way;
+      case LinkKind::kPcie:
+        return "PCIe of GPU " + number + way;
+      case LinkKind::kNicToTor:
+        return "NIC of GPU " + number + way;
+      case LinkKind::kTorToPod:
+        return "ToR " + number + way;
+      case LinkKind::kPodToCore:
+        return "pod " + number + way;
+    }
+    return "";
+  }
+
+ private:
+  const Fabric& fabric_;
+  std::vector<size_t> number_;  // of a node among its kind
+};
+
+using Loads = std::map<std::string, int64_t>;  // bytes, by label
+
+// Links that carry the same.
+struct Alike {
+  LinkId first;
+  size_t order = 0;
+  FoldedJob::Directions links;
+};
+
+class LinkUses {
+ public:
+  explicit LinkUses(const RunStep& step) : step_(step) {
+    loads_.resize(step.job.representative_link.size());
+    for (const TransferRuns& runs : step.outcome.transfers) add(runs);
+    for (size_t l = 0; l < loads_.size(); ++l) {
+      const LinkId link = step.job.representative_link[l];
+      add_links(link, link.index(), step.job.links_of_class[l], loads_[l]);
+    }
+    for (auto& [key, loads] : own_) {
+      const auto [lane, transfer, kind] = key;
+      const FoldedTransfer& t = step.job.lanes[lane].transfers[transfer];
+      const Lane& whole = step.map.lanes[lane];
+      // Half of the links of a port are each way.
+      const auto each = static_cast<int64_t>(own_links(whole, kind).links / whole.instances / 2);
+      const int64_t links = each * t.instances;
+      add_links(own_link(whole, t.instance, kind), t.instance, {links, links}, loads);
+    }
+  }
+
+  std::vector<std::pair<Alike, LinkUse>> list() const {
+    const LinkNames names(step_.fabric);
+    std::vector<std::pair<Alike, LinkUse>> uses;
+    for (const auto& [key, alike] : alike_) {
+      const auto& [kind, capacity, loads] = key;
+      LinkUse use{.tier = std::string(link_kind_name(kind)),
+                  .first = names.name(alike.first, alike.links.up > 0 && alike.links.down > 0),
+                  .links = alike.links.up + alike.links.down,
+                  .capacity = Bandwidth::from_bytes_per_second(capacity)};
+      for (const auto& [label, bytes] : loads) {
+        use.loads.push_back({label, Bytes(bytes)});
+        use.carried += Bytes(bytes);
+      }
+      std::stable_sort(use.loads.begin(), use.loads.end(),
+                       [](const auto& a, const auto& b) { return a.carried > b.carried; });
+      uses.emplace_back(alike, std::move(use));
+    }
+    return uses;
+  }
+
+ private:
+  using OwnKey = std::tuple<uint32_t, uint32_t, LinkKind>;
+  using AlikeKey = std::tuple<LinkKind, int64_t, Loads>;
+
+  static const Lane::OwnLinks& own_links(const Lane& lane, LinkKind kind) {
+    return *std::find_if(lane.own_links.begin(), lane.own_links.end(),
+                         [kind](const Lane::OwnLinks& own) { return own.kind == kind; });
+  }
+
+  void add(const TransferRuns& runs) {
+    const FoldedLane& lane = step_.job.lanes[runs.lane];
+    const Lane& whole = step_.map.lanes[runs.lane];
+    const int64_t bytes = runs.runs * volume_of(step_, lane, runs.transfer, runs.work).count();
+    if (bytes == 0) return;
+    const std::string label = label_of(whole, step_.graph.works[runs.work]);
+    for (const Crossing& crossing : lane.path(lane.transfers[runs.transfer])) {
+      loads_[crossing.link.index()][label] += bytes * crossing.count;
+    }
+    for (const Lane::OwnLinks& own : whole.own_links) {
+      own_[{runs.lane, runs.transfer, own.kind}][label] += bytes * own.count;
+    }
+  }
+
+  // The first member's port.
+  LinkId own_link(const Lane& lane, uint32_t instance, LinkKind kind) const {
+    const RankId rank = step_.graph.grid.member(CommGroupId(instance), lane.communicator, 0);
+    const GpuId gpu = step_.placement[rank];
+    if (kind == LinkKind::kNvLink) return step_.fabric.nvlink_out(gpu);
+    NodeId node = step_.fabric.node_of(gpu);
+    while (step_.fabric.links()[step_.fabric.nodes()[node].up].kind != kind) {
+      node = step_.fabric.nodes()[node].parent;
+    }
+    return step_.fabric.nodes()[node].up;
+  }
+
+  // `order` is the same for a class and for the first of its members alone.
+  void add_links(LinkId first, size_t order, const FoldedJob::Directions& links,
+                 const Loads& loads) {
+    if (loads.empty()) return;
+    const LinkKind kind = step_.fabric.links()[first].kind;
+    Alike& alike = alike_[{kind, step_.capacity[first].bytes_per_second(), loads}];
+    if (alike.links.up + alike.links.down == 0 || order < alike.order) {
+      alike.first = first;
+      alike.order = order;
+    }
+    alike.links.up += links.up;
+    alike.links.down += links.down;
+  }
+
+  const RunStep& step_;
+  std::vector<Loads> loads_;  // of one link, by link class
+  std::map<OwnKey, Loads> own_;
+  std::map<AlikeKey, Alike> alike_;
+};
+
+}  // namespace
+
+void fill_link_use(const RunStep& step, StepResult& result) {
+  std::vector<std::pair<Alike, LinkUse>> uses = LinkUses(step).list();
+  std::map<std::string, TierUse> tiers;
+  for (const auto& [_, use] : uses) {
+    TierUse& tier = tiers[use.tier];
+    const double share = use.use(result.step_time);
+    tier.mean_use += share * static_cast<double>(use.links);
+    tier.highest_use = std::max(tier.highest_use, share);
+    tier.links += use.links;
+  }
+  for (const LinkKind kind : {LinkKind::kNvLink, LinkKind::kPcie, LinkKind::kNicToTor,
+                              LinkKind::kTorToPod, LinkKind::kPodToCore}) {
+    const auto found = tiers.find(std::string(link_kind_name(kind)));
+    if (found == tiers.end()) continue;
+    TierUse tier = found->second;
+    tier.tier = found->first;
+    tier.mean_use /= static_cast<double>(tier.links);
+    result.tiers.push_back(std::move(tier));
+  }
+  std::stable_sort(uses.begin(), uses.end(), [&](const auto& a, const auto& b) {
+    return std::pair(-a.second.use(result.step_time), a.first.first) <
+           std::pair(-b.second.use(result.step_time), b.first.first);
+  });
+  for (size_t i = 0; i < std::min(uses.size(), kMostLinkUses); ++i) {
+    result.links.push_back(std::move(uses[i].second));
+  }
+}
+
+// Several lanes of one parallelism, such as sends forward and backward, are one row: the slower.
+void fill_collisions(const RunStep& step, StepResult& result) {
+  const auto name_of = [&](size_t lane) -> std::string {
+    if (step.map.lanes[lane].is_message) return "PP";
+    for (size_t w = 0; w < step.graph.works.size(); ++w) {
+      const Work& work = step.graph.works[WorkId(w)];
+      const bool of_lane =
+          work.kind == WorkKind::kCollective && step.map.lane_of_work[WorkId(w)] == lane;
+      if (of_lane) return parallelism(work);
+    }
+    return "job";
+  };
+  constexpr double kTooLittleToTell = 1.0005;
+  for (size_t l = 0; l < step.map.lanes.size(); ++l) {
+    const SpreadEffect& effect = step.map.lanes[l].spread;
+    if (effect.connections == 0 || effect.worst <= kTooLittleToTell) continue;
+    const Collisions lane{.transfers = name_of(l),
+                          .slowest_factor = 1 / effect.worst,
+                          .mean_factor = 1 / effect.mean,
+                          .error = effect.error / (effect.worst * effect.worst),
+                          .connections = effect.connections};
+    const auto same =
+        std::find_if(result.collisions.begin(), result.collisions.end(),
+                     [&](const Collisions& c) { return c.transfers == lane.transfers; });
+    if (same == result.collisions.end()) {
+      result.collisions.push_back(lane);
+    } else if (lane.slowest_factor < same->slowest_factor) {
+      *same = lane;
+    }
+  }
+}
+
+std::vector<Counter> link_counters(const RunStep& step) {
+  // The class that carried most for its capacity, by tier.
+  const FoldedJob& job = step.job;
+  std::map<LinkKind, size_t> busiest;
+  const auto use = [&](size_t l) {
+    return static_cast<double>(step.outcome.link_bytes[LinkId(l)].count()) /
+           static_cast<double>(std::max<int64_t>(1, job.capacity[LinkId(l)].bytes_per_second()));
+  };
+  for (size_t l = 0; l < job.representative_link.size(); ++l) {
+    const LinkKind kind = step.fabric.links()[job.representative_link[l]].kind;
+    const auto [at, is_new] = busiest.emplace(kind, l);
+    if (!is_new && use(l) > use(at->second)) at->second = l;
+  }
+  const LinkNames names(step.fabric);
+  std::vector<Counter> counters;
+  for (const auto& [kind, l] : busiest) {
+    std::map<int64_t, double> steps;  // change of the load, by instant
+    for (const TransferSpan& move : step.outcome.moves) {
+      const FoldedLane& lane = job.lanes[move.lane];
+      for (const Crossing& crossing : lane.path(lane.transfers[move.transfer])) {
+        const double seconds = (move.end - move.begin).seconds();
+        if (crossing.link != LinkId(l) || seconds <= 0) continue;
+        const Bytes volume = volume_of(step, lane, move.transfer, move.work);
+        const double rate = static_cast<double>(volume.count() * crossing.count) / seconds * 1e-9;
+        steps[(move.begin - Instant::start()).nanoseconds()] += rate;
+        steps[(move.end - Instant::start()).nanoseconds()] -= rate;
+      }
+    }
+    Counter counter{.of_cluster = true,
+                    .name = std::string(link_kind_name(kind)) + ": " +
+                            names.name(job.representative_link[l], false),
+                    .unit = "GB/s"};
+    double load = 0;
+    for (const auto& [at, change] : steps) {
+      load += change;
+      counter.samples.push_back({Instant::start() + nanoseconds(at), std::max(0.0, load)});
+    }
+    if (!counter.samples.empty()) counters.push_back(std::move(counter));
+  }
+  return counters;
+}
+
+}  // namespace herdsim

@@ -1,0 +1,42 @@
+// How flows choose among equal paths: rows with a source each.
+//
+//   ecmp                 queue pairs on random lanes; messages take turns on them
+//   ecmp-split           the same, but each message is cut in equal parts
+//   e-ecmp               the queue pairs of a connection on lanes apart
+//   path-pinning         the lane of the number of the destination's port
+//   adaptive, packet-spraying   packet by packet: no collisions, 3 % lost
+//   traffic-engineering  each flow on the least loaded lane
+//
+// Plain ECMP hashes the five-tuple, in which the queue pairs of a connection may not differ; a
+// scenario says how many distinct flows there are as `queue_pairs` (NCCL's channels alone make 2 to
+// 4). E-ECMP with as many queue pairs as a ToR has GPUs is as good as no collisions, so that what
+// traffic engineering was published to gain over it (5 to 10 %) is only seen over ecmp here.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "sim/base/provenance.h"
+#include "sim/fabric/lane_spread.h"
+#include "topologies/cluster.h"
+
+namespace herdsim {
+
+struct Routing {
+  std::string_view name;
+  std::string_view help;
+  Provenance provenance;
+  SpreadRule rule;
+  bool uses_queue_pairs;  // false: cluster.queue_pairs changes nothing
+  double rebalanced;      // see LaneSpread
+  double line_share;
+};
+
+const std::vector<Routing>& routings();
+// Null if there is none of that name.
+const Routing* find_routing(std::string_view name);
+
+// Requires: the spec's routing is a row.
+LaneSpread lane_spread(const ClusterSpec& spec);
+
+}  // namespace herdsim
