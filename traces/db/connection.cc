@@ -82,6 +82,7 @@ DatabaseConnection::DatabaseConnection(std::string path) : path_(std::move(path)
   } else {
     open(SQLITE_OPEN_READWRITE);
     check_for_damage();
+    bring_up_to_date();
   }
   // Only now: changing the journal writes to the file.
   execute("PRAGMA journal_mode = WAL");
@@ -109,6 +110,22 @@ void DatabaseConnection::create_schema() {
     execute(fmt::format("PRAGMA application_id = {}", kRunDatabaseId).c_str());
     execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
   }
+  transaction.commit();
+}
+
+void DatabaseConnection::bring_up_to_date() {
+  {
+    Statement version(database_.get(), path_, "PRAGMA user_version");
+    version.step();
+    if (version.integer(0) >= kSchemaVersion) return;
+  }
+  const std::string schema(embedded_run_database_schema()[0].second);
+  Transaction transaction(*this);
+  // Version 1 had no word for what brought a job back, and no account of weeks.
+  execute("ALTER TABLE failures ADD COLUMN recovered_by TEXT");
+  execute("DROP VIEW v_time_account");
+  execute(schema.substr(schema.find("CREATE VIEW v_time_account")).c_str());
+  execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
   transaction.commit();
 }
 

@@ -8,7 +8,7 @@
 namespace herdsim {
 
 constexpr uint32_t kRunDatabaseId = 0x48657264;  // "Herd", in the header's application_id
-constexpr uint32_t kSchemaVersion = 1;           // in the header's user_version
+constexpr uint32_t kSchemaVersion = 2;           // in the header's user_version
 
 enum class DatabaseFile : uint8_t { kAbsent, kRunDatabase };
 

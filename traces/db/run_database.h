@@ -52,6 +52,17 @@ struct Metric {
   std::string unit;
 };
 
+// Something that went wrong in weeks of training.
+struct FailureRow {
+  double at_s = 0;
+  std::string failure_class;
+  std::string component;  // "host 37"
+  bool planned = false;
+  std::optional<double> down_s;  // until training went on; none where it did not stop
+  std::optional<double> lost_work_s;
+  std::string recovered_by;  // "spare host; remote store"
+};
+
 // A point as it lies in a database. Its figures are the columns of `runs` that are not NULL, under
 // their names, then the metrics "run.*".
 struct StoredPoint {
@@ -82,6 +93,8 @@ class RunDatabase {
                       const RunRecord& record);
   // Adds the spans of a step that was added before.
   void add_trace(int64_t run_id, const StepTrace& trace);
+  // Adds what went wrong in a replica of a run that was added before.
+  void add_failures(int64_t run_id, int64_t replica, std::span<const FailureRow> failures);
   // Adds further figures; a name that is there is replaced.
   void add_metrics(int64_t run_id, std::span<const Metric> metrics);
   // The run of a point, if a sweep has been there.
