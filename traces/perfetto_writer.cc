@@ -1,48 +1,19 @@
 #include "traces/perfetto_writer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <tuple>
 
 #include "sim/base/check.h"
-#include "sim/base/error.h"
 #include "traces/packet_sink.h"
+#include "traces/perfetto_packets.h"
 #include "traces/printable_text.h"
 #include "traces/proto_encoder.h"
 #include "traces/trace_events.h"
+#include "traces/trace_file.h"
 #include "traces/trace_tracks.h"
 
 namespace herdsim {
 namespace {
-
-// Field numbers of trace_subset.proto.
-namespace field {
-constexpr uint32_t kTracePacket = 1;
-constexpr uint32_t kClockSnapshot = 6, kTimestamp = 8, kSequenceId = 10, kTrackEvent = 11,
-                   kInternedData = 12, kSequenceFlags = 13, kPacketDefaults = 59,
-                   kTrackDescriptor = 60;
-constexpr uint32_t kSnapshotClocks = 1, kSnapshotPrimary = 2, kClockId = 1, kClockTimestamp = 2;
-constexpr uint32_t kDefaultsClock = 58;
-constexpr uint32_t kInternedCategories = 1, kInternedEvents = 2, kInternedAnnotations = 3,
-                   kInternedIid = 1, kInternedName = 2;
-constexpr uint32_t kTrackUuid = 1, kTrackName = 2, kTrackParent = 5, kTrackCounter = 8,
-                   kTrackChildOrdering = 11, kTrackOrderRank = 12;
-constexpr uint32_t kCounterUnitName = 6, kCounterShareKey = 7;
-constexpr uint32_t kEventCategory = 3, kEventAnnotation = 4, kEventType = 9, kEventName = 10,
-                   kEventTrack = 11, kEventDouble = 44, kEventFlow = 47, kEventTerminatingFlow = 48;
-constexpr uint32_t kAnnotationName = 1, kAnnotationInt = 4, kAnnotationDouble = 5;
-}  // namespace field
-
-constexpr uint64_t kSliceBegin = 1, kSliceEnd = 2, kInstant = 3, kCounterValue = 4;
-constexpr uint64_t kOrderedExplicitly = 3;
-constexpr uint64_t kBootTime = 6;
-constexpr uint64_t kSequence = 1;
-constexpr uint64_t kStateCleared = 1, kStateNeeded = 2;
 
 constexpr std::string_view kPhaseCategory = "phase";
 constexpr uint64_t kPhaseCategoryIid = kStreams + 1;
@@ -59,10 +30,11 @@ class Writer {
         events_(
             trace_events(trace, tree_, {.phases = options.phases, .max_flows = options.max_flows})),
         sink_(out, name, options.compress),
-        out_(sink_.packets()) {}
+        out_(sink_.packets()),
+        packets_(sink_) {}
 
   PerfettoCounts write() {
-    write_clock();
+    packets_.write_clock();
     write_defaults_and_names();
     for (size_t i = 0; i < tree_.tracks.size(); ++i) write_track(i + 1, tree_.tracks[i]);
     for (const TraceEvent& event : events_.events) write_event(event);
@@ -77,35 +49,10 @@ class Writer {
   }
 
  private:
-  size_t open_packet(uint64_t flags) {
-    const size_t packet = out_.open(field::kTracePacket);
-    out_.varint_field(field::kSequenceId, kSequence);
-    out_.varint_field(field::kSequenceFlags, flags);
-    return packet;
-  }
-  void close_packet(size_t packet) {
-    out_.close(packet);
-    sink_.packet_done();
-  }
-
-  // The trace begins at tick 0 of its clock; there is no wall time in a simulation.
-  void write_clock() {
-    const size_t packet = open_packet(kStateCleared);
-    const size_t snapshot = out_.open(field::kClockSnapshot);
-    const size_t clock = out_.open(field::kSnapshotClocks);
-    out_.varint_field(field::kClockId, kBootTime);
-    out_.varint_field(field::kClockTimestamp, 0);
-    out_.close(clock);
-    out_.varint_field(field::kSnapshotPrimary, kBootTime);
-    out_.close(snapshot);
-    close_packet(packet);
-  }
-
+  size_t open_packet(uint64_t flags) { return packets_.open(flags); }
+  void close_packet(size_t packet) { packets_.close(packet); }
   void write_interned(uint32_t table, uint64_t iid, std::string_view name) {
-    const size_t entry = out_.open(table);
-    out_.varint_field(field::kInternedIid, iid);
-    out_.bytes_field(field::kInternedName, name);
-    out_.close(entry);
+    packets_.write_interned(table, iid, name);
   }
 
   void write_defaults_and_names() {
@@ -133,22 +80,10 @@ class Writer {
   }
 
   void write_track(uint64_t uuid, const Track& track) {
-    const size_t packet = open_packet(kStateNeeded);
-    const size_t descriptor = out_.open(field::kTrackDescriptor);
-    out_.varint_field(field::kTrackUuid, uuid);
-    out_.bytes_field(field::kTrackName, track.name);
-    if (track.parent != 0) out_.varint_field(field::kTrackParent, track.parent);
-    if (track.counter != nullptr) {
-      const size_t counter = out_.open(field::kTrackCounter);
-      out_.bytes_field(field::kCounterUnitName, printable(track.counter->unit));
-      out_.bytes_field(field::kCounterShareKey,
-                       printable(track.counter->name + " " + track.counter->unit));
-      out_.close(counter);
-    }
-    if (track.has_children) out_.varint_field(field::kTrackChildOrdering, kOrderedExplicitly);
-    out_.int_field(field::kTrackOrderRank, track.order);
-    out_.close(descriptor);
-    close_packet(packet);
+    const bool counts = track.counter != nullptr;
+    packets_.write_track(uuid, track.parent, track.name, track.order, track.has_children,
+                         counts ? &track.counter->unit : nullptr,
+                         counts ? track.counter->name + " " + track.counter->unit : "");
   }
 
   void write_annotation(uint64_t iid, int64_t value) {
@@ -257,26 +192,10 @@ class Writer {
   TraceEvents events_;
   PacketSink sink_;
   ProtoEncoder& out_;
+  PacketWriter packets_;
   PerfettoCounts counts_;
   uint64_t sent_iid_ = 0, arrived_iid_ = 0, first_phase_iid_ = 0;
 };
-
-// The fault of `path` that errno tells of.
-SpecError file_error(const std::string& path, const std::string& what) {
-  return SpecError({{.file = path, .problem = fmt::format("{}: {}", what, std::strerror(errno))}});
-}
-
-PerfettoCounts write_to(const StepTrace& trace, const std::string& target, const std::string& path,
-                        const PerfettoOptions& options) {
-  errno = 0;
-  std::ofstream out(target, std::ios::binary | std::ios::trunc);
-  if (!out) throw file_error(path, "the trace cannot be written");
-  const PerfettoCounts counts = write_perfetto(trace, out, options, path);
-  errno = 0;
-  out.close();
-  if (!out) throw file_error(path, "the trace is incomplete");
-  return counts;
-}
 
 }  // namespace
 
@@ -289,25 +208,10 @@ PerfettoCounts write_perfetto(const StepTrace& trace, std::ostream& out,
 
 PerfettoCounts write_perfetto_file(const StepTrace& trace, const std::string& path,
                                    const PerfettoOptions& options) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored))
-    throw SpecError({{.file = path, .problem = "is a directory"}});
-  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
-    return write_to(trace, path, path, options);
-  }
-  const std::string partial = path + ".partial";
-  try {
-    const PerfettoCounts counts = write_to(trace, partial, path, options);
-    std::error_code renamed;
-    fs::rename(partial, path, renamed);
-    if (renamed)
-      throw SpecError({{.file = path, .problem = "cannot be replaced: " + renamed.message()}});
-    return counts;
-  } catch (...) {
-    fs::remove(partial, ignored);
-    throw;
-  }
+  PerfettoCounts counts;
+  write_trace_file(path,
+                   [&](std::ostream& out) { counts = write_perfetto(trace, out, options, path); });
+  return counts;
 }
 
 }  // namespace herdsim

@@ -38,6 +38,14 @@ std::vector<CheckpointPolicy> make_rows() {
                  kRemoteAsync},
        .evidence = Evidence::kAssumed,
        .source = "intervals assumed within 1-10 and 10-50 steps"},
+      {.name = "local-disk",
+       .help =
+           "every 25 steps to the host's own disks, lost with the host; the remote store by the "
+           "interval",
+       .tiers = {{.medium = Medium::kNvme, .blocking = Blocking::kCopy, .every_steps = 25},
+                 kRemoteAsync},
+       .evidence = Evidence::kAssumed,
+       .source = "interval assumed within 10-50 steps"},
       {.name = "peer-replica",
        .help = "another data-parallel replica holds the state; the remote store by the interval",
        .tiers = {{.medium = Medium::kPeerHbm, .blocking = Blocking::kOverlapped, .every_steps = 1},
@@ -61,10 +69,24 @@ std::vector<CheckpointPolicy> make_rows() {
 
 double gigabytes_of(Bytes bytes) { return static_cast<double>(bytes.count()) * 1e-9; }
 
-// Seconds to move what a tier writes, and to read it back.
+// Seconds to move what a tier writes, and to read it back; and what training loses meanwhile, as a
+// share of the write.
 struct Moves {
-  double write = 0, read = 0;
+  double write = 0, read = 0, slowed = 0;
 };
+
+// Max-min over two who share `capacity`: a writer that takes what it gets up to `write`, and data
+// loaders that need `loading`.
+struct SharedStore {
+  double write = 0, slowed = 0;
+};
+SharedStore share_store(double capacity, double write, double loading) {
+  if (write + loading <= capacity) return {.write = write};
+  const double half = capacity / 2;
+  const double loaded = std::min(loading, std::max(half, capacity - write));
+  return {.write = std::min(write, capacity - loaded),
+          .slowed = loading > 0 ? 1 - loaded / loading : 0};
+}
 
 Moves moves_of(Medium medium, const CheckpointSize& size, const StorageModel& storage) {
   const double total = gigabytes_of(size.total);
@@ -82,32 +104,44 @@ Moves moves_of(Medium medium, const CheckpointSize& size, const StorageModel& st
       const double disk = per_host / storage.nvme_gb_per_s_per_host;
       return {.write = disk, .read = storage.attach_s + disk};
     }
-    case Medium::kRemote:
-      return {.write = storage.planning_s + storage.wait_s +
-                       total / std::min(storage.write_gb_per_s, share),
-              .read = total / std::min(storage.read_gb_per_s, share)};
+    case Medium::kRemote: {
+      const SharedStore shared =
+          share_store(share, storage.write_gb_per_s, storage.data_loading_gb_per_s);
+      // A job that loads a checkpoint loads no data.
+      Moves moves{.write = storage.planning_s + storage.wait_s + total / shared.write,
+                  .read = total / std::min(storage.read_gb_per_s, share),
+                  .slowed = shared.slowed};
+      if (storage.measured_save_s > 0) moves.write = storage.measured_save_s;
+      if (storage.measured_load_s > 0) moves.read = storage.measured_load_s;
+      return moves;
+    }
   }
   return {};
 }
 
 CheckpointTier costed(const TierRow& row, const CheckpointSize& size, const StorageModel& storage) {
   const Moves moves = moves_of(row.medium, size, storage);
-  const double copy_out =
+  double copy_out =
       gigabytes_of(size.total) / static_cast<double>(size.gpus) / storage.copy_out_gb_per_s_per_gpu;
+  if (row.medium == Medium::kRemote && storage.measured_block_s > 0)
+    copy_out = storage.measured_block_s;
   CheckpointTier tier;
   tier.medium = row.medium;
   tier.follows_interval = row.every_steps == 0;
   tier.period_steps = std::max<int64_t>(row.every_steps, 1);
   tier.full_every = row.full_every;
+  const double saves = static_cast<double>(row.full_every);
+  const double mean_write = moves.write * (1 + (saves - 1) * row.delta_fraction) / saves;
   tier.load = seconds_rounded_up(moves.read);
   tier.delta_load =
       row.full_every > 1 ? seconds_rounded_up(moves.read * row.delta_fraction) : Duration::zero();
   switch (row.blocking) {
     case Blocking::kWholeWrite:
-      tier.block = seconds_rounded_up(copy_out + moves.write);
+      tier.block = seconds_rounded_up(storage.measured_block_s > 0 ? storage.measured_block_s
+                                                                   : copy_out + moves.write);
       break;
     case Blocking::kCopy:
-      tier.block = seconds_rounded_up(copy_out);
+      tier.block = seconds_rounded_up(copy_out + moves.slowed * mean_write);
       tier.persist = seconds_rounded_up(moves.write);
       break;
     case Blocking::kOverlapped:

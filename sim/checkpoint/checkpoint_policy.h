@@ -70,10 +70,14 @@ const CheckpointPolicy* find_checkpoint_policy(std::string_view name);
 // What storage gives this job. The remote defaults reproduce ByteCheckpoint's 405B on 8,960 GPUs
 // (NSDI'25): 0.59 s blocked, 51 s saved, 129 s loaded.
 struct StorageModel {
-  double write_gb_per_s = 104;           // what the whole job's save pipeline reaches
-  double read_gb_per_s = 41;             // unique bytes; a read storm fans them out over the fabric
-  double shared_cap_gb_per_s = 2000;     // the store, sustained (Tectonic)
-  double background_share = 0;           // of the cap, taken by data loading and other jobs
+  double write_gb_per_s = 104;        // what the whole job's save pipeline reaches
+  double read_gb_per_s = 41;          // unique bytes; a read storm fans them out over the fabric
+  double shared_cap_gb_per_s = 2000;  // the store, sustained (Tectonic)
+  double background_share = 0;        // of the cap, taken by other jobs
+  // What the job's own data loaders read from the same store. A write and the loaders share what is
+  // left of the cap by max-min fairness; loaders that get less than they need slow training down
+  // for as long as the write lasts.
+  double data_loading_gb_per_s = 0;
   double copy_out_gb_per_s_per_gpu = 1;  // GPU to host; DataStates-LLM saw 1.2 to 6 raw
   double peer_gb_per_s_per_gpu = 25;     // over the fabric to another host, half of 400 Gb/s
   double nvme_gb_per_s_per_host = 3;     // assumed, 2 to 4
@@ -81,6 +85,9 @@ struct StorageModel {
   double attach_s = 3;                   // finding a peer's copy: "a few seconds"
   double planning_s = 0;  // metadata and planning of a save; 62 s uncached (ByteCheckpoint)
   double wait_s = 0;      // mean queue in front of a shared store, see shared_storage_wait()
+  // Of the remote tier as somebody measured them, instead of what follows from sizes and
+  // bandwidths; 0: as it follows.
+  double measured_block_s = 0, measured_save_s = 0, measured_load_s = 0;
 };
 
 struct CheckpointSize {
@@ -95,6 +102,7 @@ struct CheckpointTier {
   Medium medium = Medium::kRemote;
   int64_t period_steps = 1;
   bool follows_interval = false;
+  // Of `block`, the loss to data loaders that a write slows is spread over the write.
   Duration block, persist, delta_persist, load, delta_load;
   int64_t full_every = 1;
 

@@ -129,7 +129,10 @@ TrainingProgress::Restore TrainingProgress::restore_point() const {
     const bool better = !found || snapshot.step > best.snapshot.step ||
                         (snapshot.step == best.snapshot.step && load < best.load);
     if (better)
-      best = {.snapshot = snapshot, .load = load, .remote = tier.medium == Medium::kRemote};
+      best = {.snapshot = snapshot,
+              .load = load,
+              .remote = tier.medium == Medium::kRemote,
+              .medium = tier.medium};
     found = true;
   }
   return best;
@@ -163,6 +166,11 @@ int64_t TrainingProgress::remote_saves_between(int64_t from_step, int64_t to_ste
   if (!remote) return 0;
   const int64_t period = plan_.tiers[*remote].period_steps;
   return to_step / period - from_step / period;
+}
+
+int64_t TrainingProgress::remote_period_steps() const {
+  const auto remote = remote_tier();
+  return remote ? plan_.tiers[*remote].period_steps : 0;
 }
 
 std::optional<size_t> TrainingProgress::remote_tier() const {

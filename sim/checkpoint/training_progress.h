@@ -57,6 +57,11 @@ class TrainingProgress {
     Snapshot snapshot;
     Duration load;
     bool remote = true;
+    Medium medium = Medium::kRemote;
+    // Where the state comes from.
+    std::string_view source() const {
+      return snapshot.step == 0 ? "initial weights" : kMediumNames[static_cast<size_t>(medium)];
+    }
   };
   // The newest snapshot left; of equals the fastest to load. The initial weights where there is
   // none.
@@ -69,6 +74,7 @@ class TrainingProgress {
   Snapshot good_remote(Instant now) const;
   Snapshot archived() const { return archive_; }
   int64_t remote_saves_between(int64_t from_step, int64_t to_step) const;
+  int64_t remote_period_steps() const;  // 0 without a remote tier
 
   // Requires: not in a stretch.
   CheckpointPlan& plan() { return plan_; }

@@ -8,13 +8,14 @@
 #include <thread>
 
 #include "sim/job/replica.h"
+#include "sim/models/young_daly.h"
 
 namespace herdsim {
 namespace {
 
-std::vector<ReplicaResult> run_replicas(const CampaignSpec& spec, MemoisedStepTime& step_time,
-                                        const CampaignOptions& options) {
-  const int64_t count = spec.request.replicas;
+// `count` replicas, the first of the campaign's.
+std::vector<ReplicaResult> run_replicas(const CampaignSpec& spec, const StepTimeModel& step_time,
+                                        const CampaignOptions& options, int64_t count) {
   std::vector<ReplicaResult> results(static_cast<size_t>(count));
   std::atomic<int64_t> next{0};
   std::mutex mutex;
@@ -47,12 +48,13 @@ std::vector<ReplicaResult> run_replicas(const CampaignSpec& spec, MemoisedStepTi
   return results;
 }
 
-// Mean and standard error of the paired differences in effective training time.
+// Mean and standard error of the paired differences in effective training time, over as many
+// replicas as were run again.
 Contribution compared(std::string name, const std::vector<ReplicaResult>& changed,
                       const std::vector<ReplicaResult>& base) {
-  const auto n = static_cast<double>(base.size());
+  const auto n = static_cast<double>(changed.size());
   double mean_changed = 0, mean = 0, square = 0;
-  for (size_t i = 0; i < base.size(); ++i) {
+  for (size_t i = 0; i < changed.size(); ++i) {
     const double difference =
         changed[i].effective_training_time() - base[i].effective_training_time();
     mean_changed += changed[i].effective_training_time() / n;
@@ -63,7 +65,27 @@ Contribution compared(std::string name, const std::vector<ReplicaResult>& change
   return {.name = std::move(name),
           .if_halved = mean_changed,
           .gain = mean,
-          .gain_stderr = std::sqrt(variance / n)};
+          .gain_stderr = n > 1 ? std::sqrt(variance / (n - 1)) : 0,
+          .replicas = static_cast<int64_t>(changed.size())};
+}
+
+// Of the way up after an unplanned stop, without lost work: mean over classes by their rates.
+double mean_restart_seconds(const CampaignSpec& spec, Duration load) {
+  const PhaseTimes& p = spec.request.recovery.phases;
+  double rate = 0, detection = 0, diagnosis = 0;
+  for (const CampaignClass& c : spec.classes) {
+    if (c.row.effect != Effect::kStop) continue;
+    const double r =
+        c.row.rate_per_hour * c.scale * static_cast<double>(spec.request.machine.units(c.row.per));
+    rate += r;
+    detection += r * c.row.detection.mean_seconds;
+    diagnosis += r * (c.row.diagnosis_seconds >= 0 ? c.row.diagnosis_seconds : p.diagnosis_s);
+  }
+  if (rate <= 0) return 0;
+  const RecoveryPolicy& policy = spec.recovery;
+  return (detection + diagnosis * policy.diagnosis) / rate + p.reschedule_s * policy.reschedule +
+         p.start_s * policy.start + p.init_s * policy.init + p.warmup_s * policy.warmup +
+         load.seconds();
 }
 
 void warn_about(const CampaignSpec& spec, RunResult& result) {
@@ -80,9 +102,38 @@ void warn_about(const CampaignSpec& spec, RunResult& result) {
 
 }  // namespace
 
+std::optional<CheckpointFigures> checkpoint_figures(const CampaignSpec& spec, Duration step) {
+  const auto remote =
+      std::find_if(spec.checkpoints.tiers.begin(), spec.checkpoints.tiers.end(),
+                   [](const CheckpointTier& tier) { return tier.medium == Medium::kRemote; });
+  if (remote == spec.checkpoints.tiers.end()) return std::nullopt;
+  CheckpointFigures figures{.policy = spec.request.checkpoint.policy,
+                            .rule = spec.request.checkpoint.rule,
+                            .bytes = spec.request.checkpoint.bytes,
+                            .interval_steps = remote->period_steps,
+                            .interval_s = (step * remote->period_steps).seconds(),
+                            .block_s = remote->block.seconds(),
+                            .save_s = (remote->block + remote->persist).seconds(),
+                            .load_s = remote->load.seconds()};
+  const double rate = spec.unplanned_rate_per_hour();
+  if (rate <= 0) return figures;
+  const CheckpointProblem problem{.mtbf = 3600 / rate,
+                                  .restart = mean_restart_seconds(spec, remote->load),
+                                  .interval = figures.interval_s,
+                                  .write = figures.block_s,
+                                  .persist = remote->persist.seconds()};
+  figures.restart_s = problem.restart;
+  figures.young_s = young_interval(problem);
+  figures.daly_s = daly_interval(problem);
+  figures.young_with_restart_s = young_interval_with_restart(problem);
+  figures.period_including_write_s = period_including_write(problem);
+  figures.effective_first_order = ettr_first_order(problem);
+  return figures;
+}
+
 RunResult run_campaign(const CampaignSpec& spec, const StepTimeModel& model,
                        const CampaignOptions& options) {
-  MemoisedStepTime step_time(model);
+  const MemoisedStepTime step_time(model);
   RunResult result;
   result.scenario = spec.request.scenario;
   result.gpus = spec.request.machine.gpus;
@@ -90,34 +141,46 @@ RunResult run_campaign(const CampaignSpec& spec, const StepTimeModel& model,
     result.class_names.emplace_back(c.row.name);
     result.class_planned.push_back(c.row.effect == Effect::kPlannedStop);
   }
-  result.nominal_step = step_time(Condition{});
+  result.nominal_step = step_time.step_time(Condition{});
+  result.expected_rate_per_hour = spec.unplanned_rate_per_hour();
+  result.checkpoint = checkpoint_figures(spec, result.nominal_step);
   result.tokens_per_step = spec.request.tokens_per_step;
+  result.target_tokens = spec.request.run.tokens;
   result.warnings = spec.warnings;
-  result.replicas = run_replicas(spec, step_time, options);
+  result.replicas = run_replicas(spec, step_time, options, spec.request.run.replicas);
   result.distinct_conditions = static_cast<int64_t>(step_time.distinct_conditions());
   warn_about(spec, result);
   return result;
 }
 
+int64_t ranked_replicas(const CampaignSpec& spec) {
+  return std::min(spec.request.run.replicas, kMostRankedReplicas);
+}
+
 void rank_contributions(const CampaignSpec& spec, const StepTimeModel& model,
                         const CampaignOptions& options, RunResult& result) {
-  MemoisedStepTime step_time(model);
-  CampaignOptions silent = options;
-  silent.trace = nullptr;
-  silent.progress = {};
+  const MemoisedStepTime step_time(model);
+  const int64_t count = ranked_replicas(spec);
+  int64_t before = 0;
+  const int64_t rows = static_cast<int64_t>(spec.classes.size() + spec.slow.size());
+  CampaignOptions inner{.threads = options.threads};
+  if (options.progress) {
+    inner.progress = [&](int64_t done, int64_t) { options.progress(before + done, rows * count); };
+  }
+  const auto add = [&](std::string_view name, const CampaignSpec& changed) {
+    result.contributions.push_back(compared(
+        std::string(name), run_replicas(changed, step_time, inner, count), result.replicas));
+    before += count;
+  };
   for (size_t i = 0; i < spec.classes.size(); ++i) {
     CampaignSpec changed = spec;
     changed.classes[i].scale /= 2;
-    result.contributions.push_back(compared(std::string(spec.classes[i].row.name),
-                                            run_replicas(changed, step_time, silent),
-                                            result.replicas));
+    add(spec.classes[i].row.name, changed);
   }
   for (size_t i = 0; i < spec.slow.size(); ++i) {
     CampaignSpec changed = spec;
     changed.slow[i].scale /= 2;
-    result.contributions.push_back(compared(std::string(spec.slow[i].row.name),
-                                            run_replicas(changed, step_time, silent),
-                                            result.replicas));
+    add(spec.slow[i].row.name, changed);
   }
   std::stable_sort(result.contributions.begin(), result.contributions.end(),
                    [](const Contribution& a, const Contribution& b) { return a.gain > b.gain; });

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "sim/job/campaign_spec.h"
 #include "sim/job/campaign_trace.h"
@@ -26,8 +27,16 @@ RunResult run_campaign(const CampaignSpec& spec, const StepTimeModel& step_time,
 
 // What each failure class and slow component costs: the campaign again with each halved, on the
 // same draws, compared replica by replica. Fills `result.contributions`, the largest gain first.
+// Differences on the same draws spread so little that the first few replicas do.
+// Requires: `result` is of run_campaign() with this spec.
+constexpr int64_t kMostRankedReplicas = 32;
+int64_t ranked_replicas(const CampaignSpec& spec);
 void rank_contributions(const CampaignSpec& spec, const StepTimeModel& step_time,
                         const CampaignOptions& options, RunResult& result);
+
+// How the campaign saves to its remote store, beside what closed forms advise for its failure rate;
+// none for a policy without one.
+std::optional<CheckpointFigures> checkpoint_figures(const CampaignSpec& spec, Duration step);
 
 // The campaign without its slow parts, episodes and lasting causes; the day's heat stays. With the
 // difference in effective training time this is what finding and removing stragglers would give.

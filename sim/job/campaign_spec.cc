@@ -5,43 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/base/check.h"
 #include "sim/models/young_daly.h"
-#include "sim/reliability/reliability_base.h"
 
 namespace herdsim {
 namespace {
 
 constexpr double kDay = 86'400;
-
-// Looks a name up in a table of rows; a fault with the nearest name where it is not there.
-template <class Row>
-const Row* find_row(const std::vector<Row>& rows, const std::string& name, std::string_view field,
-                    Faults& faults) {
-  std::vector<std::string> names;
-  for (const Row& row : rows) {
-    if (row.name == name) return &row;
-    names.emplace_back(row.name);
-  }
-  faults.add({.field = std::string(field),
-              .problem = fmt::format("there is no \"{}\"", name),
-              .allowed = fmt::format("{}", fmt::join(names, ", ")),
-              .nearest = nearest_name(name, names)});
-  return nullptr;
-}
-
-template <class Enum, size_t N>
-std::optional<Enum> find_enum(const std::array<std::string_view, N>& names, const std::string& name,
-                              std::string_view field, Faults& faults) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found != names.end()) return static_cast<Enum>(found - names.begin());
-  const std::vector<std::string> all(names.begin(), names.end());
-  faults.add({.field = std::string(field),
-              .problem = fmt::format("there is no \"{}\"", name),
-              .allowed = fmt::format("{}", fmt::join(all, ", ")),
-              .nearest = nearest_name(name, all)});
-  return std::nullopt;
-}
+// A replica of more disturbances would take long, and nothing trains at such rates: a year of
+// 131,072 GPUs has 23,000.
+constexpr double kMostFailures = 1e6;
 
 void require(bool good, std::string_view field, std::string problem, std::string_view allowed,
              Faults& faults) {
@@ -63,23 +35,27 @@ void check_machine_and_run(const CampaignRequest& r, Faults& faults) {
           "cluster", "a host, ToR or pod of no GPUs", "1 or more", faults);
   require(r.nominal_step > Duration::zero() && r.nominal_step.is_finite(), "step",
           "the step time is not a positive number", "a positive time", faults);
-  require_at_least_zero(r.days, "run.days", faults);
-  require_at_least_zero(r.tokens, "run.tokens", faults);
-  require(r.days > 0 || r.tokens > 0, "run.days",
-          "the horizon is zero: neither days nor tokens are given", "more than 0 days or tokens",
+  require_at_least_zero(r.run.days, "run.days", faults);
+  require_at_least_zero(r.run.tokens, "run.tokens", faults);
+  require(r.run.days > 0 || r.run.tokens > 0, "run.days",
+          "the horizon is zero: neither days nor tokens are given",
+          "more than 0 days or tokens: --days D, --tokens T, or run { } of the scenario", faults);
+  require(r.run.tokens <= 0 || r.tokens_per_step > 0, "run.tokens", "a step trains no tokens", "",
           faults);
-  require(r.tokens <= 0 || r.tokens_per_step > 0, "run.tokens", "a step trains no tokens", "",
-          faults);
-  require(r.replicas > 0, "run.replicas", fmt::format("{} is not positive", r.replicas),
+  require(r.run.replicas > 0, "run.replicas", fmt::format("{} is not positive", r.run.replicas),
           "1 or more", faults);
   require(r.data_parallel > 0, "parallel.dp", fmt::format("{} is not positive", r.data_parallel),
           "1 or more", faults);
 }
 
-void check_reliability(const CampaignRequest& r, Faults& faults) {
+void check_reliability(const ReliabilityRequest& r, Faults& faults) {
   require_at_least_zero(r.rate_scale, "reliability.rate_scale", faults);
-  require(r.weibull_k > 0.2 && r.weibull_k <= 10, "reliability.weibull_k",
-          fmt::format("{:g}", r.weibull_k), "above 0.2, at most 10", faults);
+  require_at_least_zero(r.gpu_mtbf_h, "reliability.gpu_mtbf_h", faults);
+  require_at_least_zero(r.failures_per_1000_node_days, "reliability.failures_per_1000_node_days",
+                        faults);
+  require_at_least_zero(r.job_mtbf_h, "reliability.job_mtbf_h", faults);
+  require(r.weibull_k >= 0.2 && r.weibull_k <= 10, "reliability.weibull_k",
+          fmt::format("{:g}", r.weibull_k), "0.2 to 10", faults);
   require(r.lemon_share >= 0 && r.lemon_share < 1, "reliability.lemon_share",
           fmt::format("{:g}", r.lemon_share), "0 to below 1", faults);
   require(r.lemon_factor >= 1, "reliability.lemon_factor", fmt::format("{:g}", r.lemon_factor),
@@ -88,32 +64,46 @@ void check_reliability(const CampaignRequest& r, Faults& faults) {
   require_at_least_zero(r.power_cap_w, "reliability.power_cap_w", faults);
   require(std::abs(r.failure_rate_per_kelvin) <= 0.1, "reliability.failure_rate_per_kelvin",
           fmt::format("{:g}", r.failure_rate_per_kelvin), "-0.1 to 0.1", faults);
+  require(r.hosts_per_power_domain > 0, "reliability.hosts_per_power_domain",
+          fmt::format("{} is not positive", r.hosts_per_power_domain), "1 or more", faults);
 }
 
-void check_checkpoint_and_recovery(const CampaignRequest& r, Faults& faults) {
-  require(r.checkpoint_interval_s > 0 && std::isfinite(r.checkpoint_interval_s),
-          "checkpoint.interval_s", fmt::format("{:g} is not positive", r.checkpoint_interval_s),
-          "more than 0 seconds", faults);
-  require_at_least_zero(static_cast<double>(r.keep_last), "checkpoint.keep_last", faults);
-  require(r.archive_every_s > 0, "checkpoint.archive_every_s",
-          fmt::format("{:g} is not positive", r.archive_every_s), "more than 0 seconds", faults);
-  require(r.checkpoint_bytes > Bytes(0), "checkpoint.bytes", "a checkpoint of no bytes",
-          "1 or more", faults);
-  const StorageModel& s = r.storage;
-  require(s.write_gb_per_s > 0 && s.read_gb_per_s > 0 && s.shared_cap_gb_per_s > 0 &&
-              s.copy_out_gb_per_s_per_gpu > 0 && s.peer_gb_per_s_per_gpu > 0 &&
-              s.nvme_gb_per_s_per_host > 0,
-          "checkpoint.storage", "a bandwidth of zero never finishes", "more than 0 GB/s", faults);
+void check_checkpoint(const CheckpointRequest& c, Faults& faults) {
+  require(c.interval_s > 0 && std::isfinite(c.interval_s), "checkpoint.interval_s",
+          fmt::format("{:g} is not positive", c.interval_s), "more than 0 seconds", faults);
+  require_at_least_zero(static_cast<double>(c.keep_last), "checkpoint.keep_last", faults);
+  require(c.archive_every_s > 0, "checkpoint.archive_every_s",
+          fmt::format("{:g} is not positive", c.archive_every_s), "more than 0 seconds", faults);
+  require(c.bytes > Bytes(0), "checkpoint.bytes", "a checkpoint of no bytes", "1 or more", faults);
+  const StorageModel& s = c.storage;
+  for (const auto& [rate, field] :
+       {std::pair{s.write_gb_per_s, "write_gigabytes_per_second"},
+        std::pair{s.read_gb_per_s, "read_gigabytes_per_second"},
+        std::pair{s.shared_cap_gb_per_s, "shared_gigabytes_per_second"},
+        std::pair{s.copy_out_gb_per_s_per_gpu, "copy_out_gigabytes_per_second"},
+        std::pair{s.peer_gb_per_s_per_gpu, "peer_gigabytes_per_second"},
+        std::pair{s.nvme_gb_per_s_per_host, "nvme_gigabytes_per_second"}}) {
+    require(rate > 0, fmt::format("checkpoint.storage.{}", field),
+            "a bandwidth of zero never finishes", "more than 0 GB/s", faults);
+  }
   require(s.background_share >= 0 && s.background_share < 1, "checkpoint.storage.background_share",
           fmt::format("{:g}", s.background_share), "0 to below 1", faults);
+  for (const auto& [value, field] :
+       {std::pair{s.data_loading_gb_per_s, "checkpoint.storage.data_loading_gigabytes_per_second"},
+        std::pair{s.measured_block_s, "checkpoint.block_s"},
+        std::pair{s.measured_save_s, "checkpoint.save_s"},
+        std::pair{s.measured_load_s, "checkpoint.load_s"}}) {
+    require_at_least_zero(value, field, faults);
+  }
+}
+
+void check_recovery(const RecoveryRequest& r, Faults& faults) {
   require(r.spares >= 0, "recovery.spares", fmt::format("{} is below zero", r.spares), "0 or more",
           faults);
-  require(r.machine.gpus <= 0 || r.spares <= r.machine.hosts(), "recovery.spares",
-          fmt::format("{} spare hosts for a job of {}", r.spares, r.machine.hosts()),
-          "at most as many as the job has", faults);
   require(r.technicians >= 0, "recovery.technicians",
           fmt::format("{} is below zero", r.technicians), "0 or more", faults);
   require_at_least_zero(r.health_check_s, "recovery.health_check_s", faults);
+  require_at_least_zero(r.restart_s, "recovery.restart_s", faults);
   const PhaseTimes& p = r.phases;
   for (const auto& [value, field] :
        {std::pair{p.diagnosis_s, "recovery.diagnosis_s"},
@@ -125,59 +115,111 @@ void check_checkpoint_and_recovery(const CampaignRequest& r, Faults& faults) {
   }
 }
 
-void apply_override(const ClassOverride& change, std::vector<CampaignClass>& classes,
-                    Faults& faults) {
-  const std::string field = "reliability.classes." + change.name;
-  const FailureClass* row = find_row(failure_classes(), change.name, "reliability.classes", faults);
-  if (row == nullptr) return;
-  auto place = std::find_if(classes.begin(), classes.end(),
-                            [&](const CampaignClass& c) { return c.row.name == change.name; });
-  if (place == classes.end()) place = classes.insert(classes.end(), CampaignClass{.row = *row});
-  if (change.rate_per_hour) {
-    require_at_least_zero(*change.rate_per_hour, field + ".rate_per_hour", faults);
-    place->row.rate_per_hour = *change.rate_per_hour;
-  }
-  if (change.scale) {
-    require_at_least_zero(*change.scale, field + ".scale", faults);
-    place->scale *= *change.scale;
-  }
-  if (!change.law.empty()) {
-    if (const auto shape =
-            find_enum<ArrivalShape>(kArrivalShapeNames, change.law, field + ".law", faults)) {
-      place->row.law.shape = *shape;
-      require(*shape != ArrivalShape::kEmpirical || !change.gaps.empty(), field + ".law",
-              "an empirical law needs a failure log", "a log", faults);
-    }
-  }
-  if (!change.gaps.empty()) {
-    place->row.law.shape = ArrivalShape::kEmpirical;
-    place->row.law.gaps = change.gaps;
-    std::sort(place->row.law.gaps.begin(), place->row.law.gaps.end());
+struct IntervalRuleRow {
+  std::string_view name;
+  IntervalRule rule;
+};
+
+const std::vector<IntervalRuleRow>& interval_rule_rows() {
+  static const std::vector<IntervalRuleRow> rows = [] {
+    std::vector<IntervalRuleRow> all;
+    for (size_t i = 0; i < kIntervalRuleNames.size(); ++i)
+      all.push_back({.name = kIntervalRuleNames[i], .rule = static_cast<IntervalRule>(i)});
+    return all;
+  }();
+  return rows;
+}
+
+// The rows a request names; null where it names none that exists.
+struct Policies {
+  const CheckpointPolicy* checkpoint = nullptr;
+  const RecoveryPolicy* recovery = nullptr;
+  const IntervalRuleRow* rule = nullptr;
+};
+
+Policies find_policies(const CampaignRequest& r, Faults& faults) {
+  return {.checkpoint =
+              find_row(checkpoint_policies(), r.checkpoint.policy, "checkpoint.policy", faults),
+          .recovery = find_row(recovery_policies(), r.recovery.policy, "recovery.policy", faults),
+          .rule = find_row(interval_rule_rows(), r.checkpoint.rule, "checkpoint.rule", faults)};
+}
+
+// What was asked for and has nothing to act on: accepted, but said.
+void warn_of_idle_fields(const CampaignSpec& spec, std::vector<std::string>& warnings) {
+  const ReliabilityRequest& r = spec.request.reliability;
+  const ReliabilityRequest defaults;
+  const auto any_class = [&](auto&& predicate) {
+    return std::any_of(spec.classes.begin(), spec.classes.end(), [&](const CampaignClass& c) {
+      return c.row.rate_per_hour * c.scale > 0 && predicate(c.row);
+    });
+  };
+  const bool weibull =
+      any_class([](const FailureClass& row) { return row.law.shape == ArrivalShape::kWeibull; });
+  const bool corruption =
+      any_class([](const FailureClass& row) { return row.effect == Effect::kCorruption; });
+  const bool power = any_class([](const FailureClass& row) {
+    return row.scope == Scope::kPowerDomain || row.per == Exposure::kPowerDomain;
+  });
+  const bool day = std::any_of(spec.slow.begin(), spec.slow.end(), [](const CampaignSlow& s) {
+    return s.row.kind == SlowKind::kDiurnalClock && s.scale > 0;
+  });
+  struct Idle {
+    bool asked, acts;
+    std::string_view text;
+  };
+  for (const Idle& idle : {
+           Idle{r.weibull_k != defaults.weibull_k, weibull,
+                "reliability.weibull_k: no class has the law weibull"},
+           Idle{r.lemon_factor != defaults.lemon_factor || r.remove_lemons, r.lemon_share > 0,
+                "reliability.lemon_factor: there are no lemons without reliability.lemon_share"},
+           Idle{r.failure_rate_per_kelvin != 0, day,
+                "reliability.failure_rate_per_kelvin: no slow part diurnal_clock says how warm it "
+                "is"},
+           Idle{r.hosts_per_power_domain != defaults.hosts_per_power_domain, power,
+                "reliability.hosts_per_power_domain: no class power_domain fails"},
+           Idle{spec.request.checkpoint.keep_last > 0, corruption,
+                "checkpoint.keep_last: nothing corrupts state silently, so the newest is enough"},
+       }) {
+    if (idle.asked && !idle.acts)
+      warnings.push_back(std::string(idle.text) + ", so this changes nothing");
   }
 }
 
-std::vector<CampaignClass> resolve_classes(const CampaignRequest& r, const ReliabilityBase& base,
-                                           Faults& faults) {
-  std::vector<CampaignClass> classes;
-  for (FailureClass& row : classes_of(base)) classes.push_back({.row = std::move(row)});
-  if (!r.law.empty()) {
-    if (const auto shape =
-            find_enum<ArrivalShape>(kArrivalShapeNames, r.law, "reliability.law", faults)) {
-      require(*shape == ArrivalShape::kExponential || *shape == ArrivalShape::kWeibull ||
-                  *shape == ArrivalShape::kClustered,
-              "reliability.law", "not a law for every class", "exponential, weibull, clustered",
-              faults);
-      for (CampaignClass& c : classes) {
-        if (c.row.law.shape != ArrivalShape::kScheduled) c.row.law.shape = *shape;
-      }
-    }
+// Warnings of a resolved campaign, in the order they are shown.
+std::vector<std::string> warnings_of(const CampaignSpec& spec) {
+  std::vector<std::string> warnings = spec.checkpoints.warnings;
+  const double rate = spec.unplanned_rate_per_hour();
+  if (spec.checkpoints.tiers.empty() && rate > 0) {
+    warnings.push_back("checkpoint.policy: nothing is saved, so every failure starts the run over");
   }
-  for (const ClassOverride& change : r.classes) apply_override(change, classes, faults);
-  for (CampaignClass& c : classes) {
-    c.scale *= r.rate_scale;
-    c.row.law.weibull_k = r.weibull_k;
+  const int64_t hosts = spec.request.machine.hosts();
+  if (spec.request.recovery.spares > hosts) {
+    warnings.push_back(fmt::format(
+        "recovery.spares: {} spare hosts are more than the {} of the job; its GPU-hours do not "
+        "count them",
+        spec.request.recovery.spares, hosts));
   }
-  return classes;
+  warn_of_idle_fields(spec, warnings);
+  return warnings;
+}
+
+// One measured restart takes the place of everything on the way up.
+void apply_measured_restart(CampaignSpec& spec) {
+  const double restart = spec.request.recovery.restart_s;
+  if (restart <= 0) return;
+  PhaseTimes& phases = spec.request.recovery.phases;
+  phases = {.diagnosis_s = 0,
+            .reschedule_s = 0,
+            .start_s = restart,
+            .init_s = 0,
+            .warmup_s = 0,
+            .maintenance_s = phases.maintenance_s};
+  // A tick: zero means that it follows from size and bandwidth.
+  spec.request.checkpoint.storage.measured_load_s = 1e-9;
+  for (CampaignClass& c : spec.classes) {
+    if (c.row.diagnosis_seconds > 0) c.row.diagnosis_seconds = 0;
+    if (c.row.effect == Effect::kStop) c.row.detection.mean_seconds = 0;
+  }
 }
 
 int64_t steps_for(double tokens, int64_t tokens_per_step) {
@@ -185,15 +227,27 @@ int64_t steps_for(double tokens, int64_t tokens_per_step) {
       1, static_cast<int64_t>(std::ceil(tokens / static_cast<double>(tokens_per_step))));
 }
 
+void check_number_of_failures(const CampaignSpec& spec) {
+  double rate = 0;
+  for (const CampaignClass& c : spec.classes) {
+    rate += c.row.rate_per_hour * std::max(1.0, c.scale) *
+            static_cast<double>(spec.request.machine.units(c.row.per));
+  }
+  Duration horizon = spec.horizon;
+  if (spec.target_steps > 0)
+    horizon = std::min(horizon, spec.request.nominal_step * spec.target_steps * kLongestOverIdeal);
+  const double failures = rate * horizon.seconds() / 3600;
+  if (failures <= kMostFailures) return;
+  throw SpecError(
+      {{.field = "reliability.rate_scale",
+        .problem = fmt::format("{:.2g} failures in one replica", failures),
+        .allowed = fmt::format("rates and a horizon that give up to {:.0e}", kMostFailures)}});
+}
+
 }  // namespace
 
-std::vector<ClassOverride> overrides_of(const FailureLog& log) {
-  std::vector<ClassOverride> changes;
-  for (const LoggedClass& entry : log.classes) {
-    changes.push_back(
-        {.name = entry.name, .rate_per_hour = entry.rate_per_hour, .gaps = entry.gaps_seconds});
-  }
-  return changes;
+double CampaignSpec::unplanned_rate_per_hour() const {
+  return herdsim::unplanned_rate_per_hour(classes, request.machine);
 }
 
 Duration interval_by_rule(IntervalRule rule, Duration fixed, Duration block, double mtbf_seconds) {
@@ -210,74 +264,54 @@ Duration interval_by_rule(IntervalRule rule, Duration fixed, Duration block, dou
   return fixed;
 }
 
-double CampaignSpec::unplanned_rate_per_hour() const {
-  std::vector<FailureClass> rows;
-  for (const CampaignClass& c : classes) {
-    rows.push_back(c.row);
-    rows.back().rate_per_hour *= c.scale;
-  }
-  return herdsim::unplanned_rate_per_hour(rows, request.machine);
+void append_faults(const CampaignRequest& r, Faults& faults) {
+  check_reliability(r.reliability, faults);
+  check_checkpoint(r.checkpoint, faults);
+  check_recovery(r.recovery, faults);
+  find_policies(r, faults);
+  campaign_classes(r.reliability, r.machine, faults);
+  campaign_slow_parts(r.reliability, faults);
+  campaign_detectors(r.reliability, faults);
 }
 
 CampaignSpec resolve(const CampaignRequest& r) {
   Faults faults;
   check_machine_and_run(r, faults);
-  check_reliability(r, faults);
-  check_checkpoint_and_recovery(r, faults);
-  const auto or_none = [](const std::string& name) {
-    return name.empty() ? std::string("none") : name;
-  };
-  const auto* base =
-      find_row(reliability_bases(), or_none(r.reliability_base), "reliability.base", faults);
-  const auto* policy =
-      find_row(checkpoint_policies(), or_none(r.checkpoint_policy), "checkpoint.policy", faults);
-  const auto* recovery = find_row(
-      recovery_policies(), r.recovery_policy.empty() ? "restart-with-spares" : r.recovery_policy,
-      "recovery.policy", faults);
-  const auto rule =
-      find_enum<IntervalRule>(kIntervalRuleNames, r.interval_rule, "checkpoint.rule", faults);
+  append_faults(r, faults);
+  faults.throw_if_any();
 
   CampaignSpec spec;
   spec.request = r;
-  if (base != nullptr) {
-    spec.classes = resolve_classes(r, *base, faults);
-    for (const SlowComponent& row : slow_components_of(*base)) spec.slow.push_back({.row = row});
-  }
-  for (const std::string& name : r.slow) {
-    if (const auto* row = find_row(slow_components(), name, "reliability.slow", faults))
-      spec.slow.push_back({.row = *row});
-  }
-  for (const std::string& name : r.corruption_detectors) {
-    const auto* row =
-        find_row(corruption_detectors(), name, "reliability.corruption_detectors", faults);
-    if (row != nullptr) spec.detectors.push_back(*row);
-  }
-  faults.throw_if_any();
-
-  spec.recovery = *recovery;
-  spec.interval_rule = *rule;
-  if (r.days > 0) spec.horizon = seconds_rounded_up(r.days * kDay);
-  if (r.tokens > 0) spec.target_steps = steps_for(r.tokens, r.tokens_per_step);
-  const CheckpointSize size{.total = r.checkpoint_bytes,
-                            .gpus = r.machine.gpus,
-                            .gpus_per_host = r.machine.gpus_per_host,
+  spec.request.machine.hosts_per_power_domain = r.reliability.hosts_per_power_domain;
+  const FailureDomains& machine = spec.request.machine;
+  spec.classes = campaign_classes(r.reliability, machine, faults);
+  spec.slow = campaign_slow_parts(r.reliability, faults);
+  spec.detectors = campaign_detectors(r.reliability, faults);
+  apply_measured_restart(spec);
+  const Policies policies = find_policies(r, faults);
+  spec.recovery = *policies.recovery;
+  spec.interval_rule = policies.rule->rule;
+  if (r.run.days > 0) spec.horizon = seconds_rounded_up(r.run.days * kDay);
+  if (r.run.tokens > 0) spec.target_steps = steps_for(r.run.tokens, r.tokens_per_step);
+  check_number_of_failures(spec);
+  const CheckpointSize size{.total = r.checkpoint.bytes,
+                            .gpus = machine.gpus,
+                            .gpus_per_host = machine.gpus_per_host,
                             .data_parallel = r.data_parallel};
-  Duration interval = seconds_rounded_up(r.checkpoint_interval_s);
+  Duration interval = seconds_rounded_up(r.checkpoint.interval_s);
   const double rate = spec.unplanned_rate_per_hour();
+  const StorageModel& storage = spec.request.checkpoint.storage;
   if (spec.interval_rule != IntervalRule::kFixed && rate > 0) {
     const CheckpointPlan costs =
-        plan_checkpoints(*policy, interval, size, r.storage, r.nominal_step);
+        plan_checkpoints(*policies.checkpoint, interval, size, storage, r.nominal_step);
     for (const CheckpointTier& tier : costs.tiers) {
       if (tier.follows_interval)
         interval = interval_by_rule(spec.interval_rule, interval, tier.block, 3600 / rate);
     }
   }
-  spec.checkpoints = plan_checkpoints(*policy, interval, size, r.storage, r.nominal_step);
-  spec.warnings = spec.checkpoints.warnings;
-  if (spec.checkpoints.tiers.empty() && rate > 0) {
-    spec.warnings.push_back(
-        "checkpoint.policy: nothing is saved, so every failure starts the run over");
-  }
+  spec.checkpoints =
+      plan_checkpoints(*policies.checkpoint, interval, size, storage, r.nominal_step);
+  spec.warnings = warnings_of(spec);
   return spec;
 }
 

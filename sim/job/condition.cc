@@ -37,14 +37,33 @@ Duration PaceOfTheSlowest::step_time(const Condition& condition) const {
   return seconds_rounded_up(shape_.nominal.seconds() * factor);
 }
 
-Duration MemoisedStepTime::operator()(const Condition& condition) {
+Duration MemoisedStepTime::step_time(const Condition& condition) const {
   const Condition key = model_.canonical(condition);
+  std::promise<Duration> promise;
+  std::shared_future<Duration> time;
+  bool ours = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [place, added] = known_.try_emplace(key);
+    if (added) place->second = promise.get_future().share();
+    time = place->second;
+    ours = added;
+  }
+  if (!ours) return time.get();
+  // The lock is free: other conditions are simulated meanwhile.
+  try {
+    const Duration simulated = model_.step_time(key);
+    HERDSIM_CHECK(simulated > Duration::zero()) << "a step of no time";
+    promise.set_value(simulated);
+  } catch (...) {
+    promise.set_exception(std::current_exception());
+  }
+  return time.get();
+}
+
+size_t MemoisedStepTime::distinct_conditions() const {
   const std::lock_guard lock(mutex_);
-  if (const auto known = known_.find(key); known != known_.end()) return known->second;
-  const Duration time = model_.step_time(key);
-  HERDSIM_CHECK(time > Duration::zero()) << "a step of no time";
-  known_.emplace(key, time);
-  return time;
+  return known_.size();
 }
 
 }  // namespace herdsim

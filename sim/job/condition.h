@@ -7,6 +7,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -62,19 +63,24 @@ class PaceOfTheSlowest final : public StepTimeModel {
   Shape shape_;
 };
 
-// Remembers every condition it was asked about. Threads share it; since the model is pure, who asks
-// first cannot matter.
-class MemoisedStepTime {
+// Remembers every condition it was asked about, and is a model itself, so that campaigns on one
+// machine can share it. Threads that meet a new condition simulate it side by side with others; who
+// meets one that is being simulated waits for it. Since the model is pure, who asks first cannot
+// matter.
+class MemoisedStepTime final : public StepTimeModel {
  public:
   // `model` must outlive this object.
   explicit MemoisedStepTime(const StepTimeModel& model) : model_(model) {}
-  Duration operator()(const Condition& condition);
-  size_t distinct_conditions() const { return known_.size(); }
+  Duration step_time(const Condition& condition) const override;
+  Condition canonical(const Condition& condition) const override {
+    return model_.canonical(condition);
+  }
+  size_t distinct_conditions() const;
 
  private:
   const StepTimeModel& model_;
-  std::mutex mutex_;
-  std::map<Condition, Duration> known_;  // by canonical condition
+  mutable std::mutex mutex_;
+  mutable std::map<Condition, std::shared_future<Duration>> known_;  // by canonical condition
 };
 
 }  // namespace herdsim

@@ -33,8 +33,8 @@ FailureSource::FailureSource(Engine& engine, const CampaignSpec& spec, uint64_t 
 void FailureSource::add_lemons(uint64_t replica) {
   const CampaignRequest& request = spec_.request;
   const double hosts = static_cast<double>(request.machine.hosts());
-  const auto count = static_cast<size_t>(std::llround(request.lemon_share * hosts));
-  if (count == 0 || request.lemon_factor <= 1) return;
+  const auto count = static_cast<size_t>(std::llround(request.reliability.lemon_share * hosts));
+  if (count == 0 || request.reliability.lemon_factor <= 1) return;
   lemons_.resize(count);
   double per_host = 0;
   for (const CampaignClass& c : spec_.classes) {
@@ -43,7 +43,8 @@ void FailureSource::add_lemons(uint64_t replica) {
     if (of_hosts) per_host += c.row.rate_per_hour * c.scale * units / hosts / 3600;
     lemon_share_.push_back(per_host);
   }
-  const double rate = per_host * static_cast<double>(count) * (request.lemon_factor - 1);
+  const double rate =
+      per_host * static_cast<double>(count) * (request.reliability.lemon_factor - 1);
   sources_.push_back({.stream = RngStream(request.seed, "failures/lemons", replica),
                       .mean_gap_seconds = rate > 0 ? 1 / rate : 0,
                       .infinite = !(rate > 0)});
@@ -62,7 +63,7 @@ void FailureSource::fire_lemon() {
       draw(static_cast<size_t>(cause - lemon_share_.begin()), stream, unused);
   schedule_next();
   Lemon& lemon = lemons_[std::min(lemons_.size() - 1, static_cast<size_t>(which))];
-  const bool removed = spec_.request.remove_lemons && lemon.strikes >= kStrikes;
+  const bool removed = spec_.request.reliability.remove_lemons && lemon.strikes >= kStrikes;
   if (removed || engine_.now() < lemon.away_until) return;
   ++lemon.strikes;
   lemon.away_until = engine_.now() + event.repair;

@@ -23,11 +23,10 @@ constexpr std::string_view kStragglers = "Lin et al., OSDI'25";
 CampaignRequest request_of(int64_t gpus, double days, int64_t replicas) {
   return {.scenario = "validation",
           .machine = {.gpus = gpus},
+          .run = {.days = days, .replicas = replicas},
           .nominal_step = milliseconds(6'200),
           .data_parallel = std::max<int64_t>(1, gpus / 128),
-          .tokens_per_step = 2048 * 8192,
-          .days = days,
-          .replicas = replicas};
+          .tokens_per_step = 2048 * 8192};
 }
 
 RunResult run(const CampaignRequest& request, int threads) {
@@ -40,17 +39,18 @@ RunResult run(const CampaignRequest& request, int threads) {
 // it.
 double simulated(std::string_view base, int64_t gpus, const CheckpointProblem& p, int threads) {
   CampaignRequest request = request_of(gpus, 200, 12);
-  request.reliability_base = base;
-  request.restarts_can_fail = false;
-  request.corruption_detectors = {};
-  request.spares = request.machine.hosts();
-  request.checkpoint_interval_s = p.interval;
-  request.storage = {.write_gb_per_s = 1e9,
-                     .read_gb_per_s = 1e9,
-                     .shared_cap_gb_per_s = 1e12,
-                     .copy_out_gb_per_s_per_gpu =
-                         p.write > 0 ? 5290.0 / static_cast<double>(gpus) / p.write : 1e9};
-  request.phases = {
+  request.reliability.base = base;
+  request.reliability.restarts_can_fail = false;
+  request.reliability.corruption_detectors = {};
+  request.recovery.spares = request.machine.hosts();
+  request.checkpoint.interval_s = p.interval;
+  request.checkpoint.storage = {
+      .write_gb_per_s = 1e9,
+      .read_gb_per_s = 1e9,
+      .shared_cap_gb_per_s = 1e12,
+      .copy_out_gb_per_s_per_gpu =
+          p.write > 0 ? 5290.0 / static_cast<double>(gpus) / p.write : 1e9};
+  request.recovery.phases = {
       .diagnosis_s = p.restart, .reschedule_s = 0, .start_s = 0, .init_s = 0, .warmup_s = 0};
   request.nominal_step = milliseconds(500);
   return run(request, threads).effective_training_time();
@@ -139,7 +139,7 @@ void add_fleets(Targets& rows, int threads) {
   rows.push_back({"opt-machines", "machines lost a day by 992 GPUs", 2, 1.5, 2.5,
                   24 / mtbf_hours("opt-175b", 992), "", "metaseq chronicles"});
   CampaignRequest links = request_of(16'384, 54, 200);
-  links.reliability_base = "hpn-links";
+  links.reliability.base = "hpn-links";
   rows.push_back({"hpn-links", "NIC-ToR links lost in 54 days by 16,384", 16.6, 16.6 - 1.5,
                   16.6 + 1.5, run(links, threads).interruptions(0), "", kHpn});
 }
@@ -147,8 +147,8 @@ void add_fleets(Targets& rows, int threads) {
 void add_policies(Targets& rows, int threads) {
   // Its ETTR is productive over elapsed time, slow steps included.
   CampaignRequest robust = request_of(9'600, 90, 100);
-  robust.recovery_policy = "warm-standby";
-  robust.checkpoint_policy = "in-memory";
+  robust.recovery.policy = "warm-standby";
+  robust.checkpoint.policy = "in-memory";
   rows.push_back({"byterobust", "9,600 GPUs for 90 days, warm standby, a save every step", 0.97,
                   0.96, 0.98, run(robust, threads).kept_step_share(), "", "ByteRobust, SOSP'25"});
   CampaignRequest megascale = request_of(12'288, 54, 100);
@@ -157,13 +157,13 @@ void add_policies(Targets& rows, int threads) {
                   "MegaScale, NSDI'24: several weeks"});
   // The published pair does not say its intervals; half an hour is the old practice (ByteRobust).
   CampaignRequest remote = request_of(16'384, 54, 60);
-  remote.corruption_detectors = {};
-  remote.checkpoint_interval_s = 1800;
+  remote.reliability.corruption_detectors = {};
+  remote.checkpoint.interval_s = 1800;
   rows.push_back({"gemini-remote", "remote checkpoints every 30 min", 0.85, 0.82, 0.88,
                   run(remote, threads).effective_training_time(), "", "Gemini, arXiv:2312.11805"});
   CampaignRequest memory = remote;
-  memory.recovery_policy = "local-rollback";
-  memory.checkpoint_policy = "peer-replica";
+  memory.recovery.policy = "local-rollback";
+  memory.checkpoint.policy = "peer-replica";
   rows.push_back({"gemini-memory", "state from a peer's memory", 0.97, 0.94, 1.0,
                   run(memory, threads).effective_training_time(), "", "Gemini, arXiv:2312.11805"});
 }
@@ -230,7 +230,7 @@ void add_forms(Targets& rows, int threads) {
   rows.push_back({"closed-forms", "largest distance from the exact form over 12 points", 0, 0, 0.01,
                   worst, "", "renewal reward"});
   CampaignRequest clustered = request_of(16'384, 54, 200);
-  clustered.law = "clustered";
+  clustered.reliability.law = "clustered";
   const RunResult result = run(clustered, threads);
   double mean = 0, square = 0;
   for (const ReplicaResult& replica : result.replicas) {

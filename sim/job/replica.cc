@@ -9,9 +9,6 @@
 namespace herdsim {
 namespace {
 
-// A bound of tokens that failures never let the job reach must end as well.
-constexpr int64_t kLongestOverIdeal = 100;
-
 RunTerm term_of(JobState state) {
   switch (state) {
     case JobState::kRunning:
@@ -40,14 +37,15 @@ RunTerm term_of(JobState state) {
 
 }  // namespace
 
-Replica::Replica(const CampaignSpec& spec, MemoisedStepTime& step_time, uint64_t index,
+Replica::Replica(const CampaignSpec& spec, const StepTimeModel& step_time, uint64_t index,
                  CampaignTrace* trace)
     : spec_(spec),
       step_time_(step_time),
+      nominal_(step_time.step_time(Condition{})),
       index_(index),
       trace_(trace),
-      progress_(spec.checkpoints, step_time(Condition{}),
-                seconds_rounded_up(spec.request.archive_every_s)),
+      progress_(spec.checkpoints, nominal_,
+                seconds_rounded_up(spec.request.checkpoint.archive_every_s)),
       failures_(engine_, spec, index, [this](const FailureEvent& event) { on_failure(event); }),
       slow_(
           engine_, spec, index, [this] { at_next_boundary(); },
@@ -55,11 +53,13 @@ Replica::Replica(const CampaignSpec& spec, MemoisedStepTime& step_time, uint64_t
             evict_at_boundary_ = true;
             at_next_boundary();
           }),
-      pool_(engine_,
-            {.spares = spec.recovery.replacement == Replacement::kRepair ? 0 : spec.request.spares,
-             .technicians = spec.request.technicians,
-             .health_check = seconds_rounded_up(spec.request.health_check_s)},
-            [this] { on_host_returned(); }) {
+      pool_(
+          engine_,
+          {.spares =
+               spec.recovery.replacement == Replacement::kRepair ? 0 : spec.request.recovery.spares,
+           .technicians = spec.request.recovery.technicians,
+           .health_check = seconds_rounded_up(spec.request.recovery.health_check_s)},
+          [this] { on_host_returned(); }) {
   for (const CorruptionDetector& detector : spec.detectors) {
     detector_streams_.emplace_back(spec.request.seed,
                                    std::string("corruption/") + std::string(detector.name), index);
@@ -70,7 +70,7 @@ Replica::Replica(const CampaignSpec& spec, MemoisedStepTime& step_time, uint64_t
 ReplicaResult Replica::run() {
   Duration horizon = spec_.horizon;
   if (spec_.target_steps > 0) {
-    horizon = std::min(horizon, step_time_(Condition{}) * spec_.target_steps * kLongestOverIdeal);
+    horizon = std::min(horizon, nominal_ * spec_.target_steps * kLongestOverIdeal);
   }
   engine_.at(Instant::start() + horizon, [this] { finish(); });
   slow_.start();
@@ -88,19 +88,22 @@ void Replica::enter(JobState next) {
     const RunTerm term = planned_ ? RunTerm::kMaintenance : term_of(state_);
     result_.account[static_cast<size_t>(term)] += now - since_;
   }
-  if (trace_ != nullptr && now > since_) {
+  if (trace_ != nullptr && now > since_ && trace_->has_room()) {
     trace_->phases.push_back({.state = state_, .begin = since_, .end = now, .planned = planned_});
   }
   state_ = next;
   since_ = now;
   engine_.cancel(phase_end_);
   if (is_training(next)) return;
-  if (next == JobState::kWaitingForSpares) return;  // until a host returns
+  if (next == JobState::kWaitingForSpares) {
+    waited_ = true;
+    return;  // until a host returns
+  }
   phase_end_ = engine_.after(phase_length(), [this] { on_phase_done(); });
 }
 
 Duration Replica::phase_length() const {
-  const PhaseTimes& times = spec_.request.phases;
+  const PhaseTimes& times = spec_.request.recovery.phases;
   const RecoveryPolicy& policy = spec_.recovery;
   const auto lasting = [](double s) { return seconds_rounded_up(s); };
   switch (state_) {
@@ -164,14 +167,18 @@ bool Replica::may_shrink() const {
 
 void Replica::find_hosts() {
   missing_ -= pool_.take(missing_);
+  note_hosts();
   result_.deepest_shortage = std::max(result_.deepest_shortage, missing_);
   follow(missing_ == 0 || may_shrink() ? JobEvent::kPhaseDone : JobEvent::kHostsMissing);
 }
 
 void Replica::on_host_returned() {
-  if (done_ || missing_ == 0) return;
+  if (done_) return;
+  note_hosts();
+  if (missing_ == 0) return;
   if (state_ == JobState::kWaitingForSpares) {
     missing_ -= pool_.take(missing_);
+    note_hosts();
     if (missing_ == 0 || may_shrink()) follow(JobEvent::kHostsFound);
     return;
   }
@@ -189,7 +196,7 @@ void Replica::hire() {
   const int64_t found = pool_.take(missing_ - arriving_);
   if (found == 0) return;
   arriving_ += found;
-  const PhaseTimes& times = spec_.request.phases;
+  const PhaseTimes& times = spec_.request.recovery.phases;
   const RecoveryPolicy& policy = spec_.recovery;
   const Duration up =
       seconds_rounded_up(times.reschedule_s * policy.reschedule + times.start_s * policy.start +
@@ -211,7 +218,9 @@ void Replica::finish() {
   if (done_) return;
   const Instant now = engine_.now();
   if (is_training(state_)) {
+    const int64_t first_step = progress_.steps();
     const TrainingProgress::Closed closed = progress_.close(now);
+    note_saves(first_step, stretch_begin_);
     result_.account[static_cast<size_t>(RunTerm::kCheckpointStall)] += closed.stalled;
     // Cut off by the horizon, not lost.
     result_.account[static_cast<size_t>(RunTerm::kTraining)] += closed.in_flight;
@@ -223,8 +232,7 @@ void Replica::finish() {
   for (const EventId event : {phase_end_, boundary_, caught_up_, last_step_}) engine_.cancel(event);
   result_.horizon = now.since_start();
   result_.steps = progress_.steps();
-  result_.account[static_cast<size_t>(RunTerm::kTraining)] +=
-      step_time_(Condition{}) * progress_.steps();
+  result_.account[static_cast<size_t>(RunTerm::kTraining)] += nominal_ * progress_.steps();
   result_.account[static_cast<size_t>(RunTerm::kSlowdown)] += progress_.slowdown();
   result_.events = engine_.events_run();
   const Duration sum =
@@ -232,12 +240,6 @@ void Replica::finish() {
   HERDSIM_CHECK(sum == result_.horizon)
       << "replica " << index_ << " accounts for " << sum.nanoseconds() << " ns of "
       << result_.horizon.nanoseconds();
-}
-
-void Replica::note(std::string_view what, const FailureEvent& event) {
-  if (trace_ == nullptr) return;
-  trace_->incidents.push_back(
-      {.at = engine_.now(), .what = std::string(what), .hosts = event.hosts, .gpu = event.gpu});
 }
 
 }  // namespace herdsim

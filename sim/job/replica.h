@@ -30,7 +30,7 @@ namespace herdsim {
 class Replica {
  public:
   // Everything passed must outlive this object; `trace` may be null.
-  Replica(const CampaignSpec& spec, MemoisedStepTime& step_time, uint64_t index,
+  Replica(const CampaignSpec& spec, const StepTimeModel& step_time, uint64_t index,
           CampaignTrace* trace);
   Replica(const Replica&) = delete;  // events hold references to it
   Replica& operator=(const Replica&) = delete;
@@ -78,10 +78,18 @@ class Replica {
   void on_host_returned();
   void hire();
   void finish();
-  void note(std::string_view what, const FailureEvent& event);
+
+  // The trace (replica_trace.cc); all of it does nothing where nobody asked for one.
+  CampaignTrace::Incident* note(std::string_view what, const FailureEvent& event);
+  void note_stop(const FailureEvent& event, bool planned, Duration lost_work);
+  void note_recovery();
+  void note_pace(double steps_per_hour);
+  void note_saves(int64_t first_step, Instant begin);
+  void note_hosts();
 
   const CampaignSpec& spec_;
-  MemoisedStepTime& step_time_;
+  const StepTimeModel& step_time_;
+  const Duration nominal_;
   uint64_t index_;
   CampaignTrace* trace_;
 
@@ -108,6 +116,10 @@ class Replica {
   bool planned_ = false;     // the way up follows a planned stop
   bool regrouping_ = false;  // members change; processes live on
   Duration planned_length_;
+  bool waited_ = false;  // for hosts, on this way up
+  Instant stopped_at_;   // training
+  Instant stretch_begin_;
+  std::vector<size_t> open_incidents_;  // of the trace, since training stopped
 
   bool stop_at_boundary_ = false;
   bool evict_at_boundary_ = false;

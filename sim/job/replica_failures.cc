@@ -45,12 +45,12 @@ void Replica::on_failure(const FailureEvent& event) {
 
 void Replica::on_stop(const FailureEvent& event, Duration detection, int64_t hosts) {
   const FailureClass& row = spec_.classes[event.class_index].row;
-  note(row.name, event);
+  const Duration lost_before = result_.account[static_cast<size_t>(RunTerm::kLostWork)];
   ++result_.by_class[event.class_index];
   ++unplanned_;
   detection_ = detection;
-  diagnosis_seconds_ =
-      row.diagnosis_seconds >= 0 ? row.diagnosis_seconds : spec_.request.phases.diagnosis_s;
+  diagnosis_seconds_ = row.diagnosis_seconds >= 0 ? row.diagnosis_seconds
+                                                  : spec_.request.recovery.phases.diagnosis_s;
   if (spec_.recovery.moves_domain && hosts > 0) {
     hosts = std::max(hosts, spec_.request.machine.hosts_lost(Scope::kTor));
   }
@@ -70,8 +70,9 @@ void Replica::on_stop(const FailureEvent& event, Duration detection, int64_t hos
     in_place_ = spec_.recovery.in_place && missing_ == 0;
     fall_back(severity_of(hosts), was_training && others_hold_the_state);
   }
+  note_stop(event, false, result_.account[static_cast<size_t>(RunTerm::kLostWork)] - lost_before);
   ++result_.restarts_begun;
-  if (!spec_.request.restarts_can_fail) failures_.pause();
+  if (!spec_.request.reliability.restarts_can_fail) failures_.pause();
   // What the stopped job was doing is booked as it was meant: as maintenance, if planned.
   follow(JobEvent::kFailure);
   planned_ = false;
@@ -80,6 +81,7 @@ void Replica::on_stop(const FailureEvent& event, Duration detection, int64_t hos
 void Replica::lose_hosts(int64_t hosts, Duration repair) {
   missing_ += hosts;
   for (int64_t i = 0; i < hosts; ++i) pool_.send_to_repair(repair);
+  if (hosts > 0) note_hosts();
 }
 
 // Chooses the snapshot to start again from and throws away what came after it.
@@ -99,11 +101,14 @@ void Replica::fall_back(Severity severity, bool replicas_hold_the_state) {
 }
 
 void Replica::on_planned_stop(const FailureEvent& event) {
-  note(spec_.classes[event.class_index].row.name, event);
   ++result_.by_class[event.class_index];
   ++result_.planned;
   // While the job is down anyway, the work is done along the way.
-  if (!is_training(state_)) return;
+  if (!is_training(state_)) {
+    note(spec_.classes[event.class_index].row.name, event);
+    return;
+  }
+  note_stop(event, true, Duration::zero());
   stop_at_boundary_ = true;
   at_next_boundary();
 }
@@ -162,7 +167,7 @@ void Replica::on_corruption_noticed(uint64_t id) {
   const Corruption corruption = *found;
   corruptions_.erase(found);
   Snapshot good = corruption.good;
-  const int64_t keep_last = spec_.request.keep_last;
+  const int64_t keep_last = spec_.request.checkpoint.keep_last;
   // The store has thrown that snapshot away by now.
   if (keep_last > 0 && progress_.remote_saves_between(good.step, progress_.steps()) > keep_last)
     good = corruption.archived;

@@ -13,9 +13,11 @@ constexpr Duration kSlowHostRepair = hours(24);
 }  // namespace
 
 void Replica::start_training() {
+  note_recovery();
+  waited_ = false;
   planned_ = false;
   regrouping_ = false;
-  if (!spec_.request.restarts_can_fail) failures_.resume();
+  if (!spec_.request.reliability.restarts_can_fail) failures_.resume();
   adapt_interval();
   begin_stretch(Duration::zero());
   // Requests that came while the job was down, of hosts that returned or slow parts that were
@@ -26,11 +28,11 @@ void Replica::start_training() {
 void Replica::begin_stretch(Duration delay) {
   Condition condition = slow_.condition();
   condition.replicas_away = replicas_away();
-  const Duration step = step_time_(condition);
+  const Duration step = step_time_.step_time(condition);
   const Instant now = engine_.now();
   progress_.begin(now, step, delay, now < outage_until_);
-  if (trace_ != nullptr)
-    trace_->pace.push_back({.at = now, .steps_per_hour = 3600 / step.seconds()});
+  stretch_begin_ = now;
+  note_pace(3600 / step.seconds());
   if (state_ == JobState::kReplaying) {
     caught_up_ =
         engine_.at(progress_.end_of_step(furthest_step_), [this] { follow(JobEvent::kCaughtUp); });
@@ -38,13 +40,18 @@ void Replica::begin_stretch(Duration delay) {
   if (spec_.target_steps > 0) {
     last_step_ = engine_.at(progress_.end_of_step(spec_.target_steps), [this] { finish(); });
   }
-  if (spec_.request.failure_rate_per_kelvin != 0) {
-    failures_.set_pace(std::exp(spec_.request.failure_rate_per_kelvin * slow_.kelvin()));
+  if (spec_.request.reliability.failure_rate_per_kelvin != 0) {
+    failures_.set_pace(
+        std::exp(spec_.request.reliability.failure_rate_per_kelvin * slow_.kelvin()));
   }
 }
 
 void Replica::stop_training() {
+  const int64_t first_step = progress_.steps();
   const TrainingProgress::Closed closed = progress_.close(engine_.now());
+  note_saves(first_step, stretch_begin_);
+  stopped_at_ = engine_.now();
+  note_pace(0);
   result_.account[static_cast<size_t>(RunTerm::kCheckpointStall)] += closed.stalled;
   result_.account[static_cast<size_t>(RunTerm::kLostWork)] += closed.in_flight;
   if (engine_.now() < outage_until_)
@@ -68,6 +75,7 @@ void Replica::on_boundary() {
     const int64_t hosts = slow_.evict_noticed();
     // What recovered by itself needs no eviction.
     if (hosts > 0) {
+      note("slow host taken out", {.hosts = hosts});
       lose_hosts(hosts, kSlowHostRepair);
       stop_at_boundary_ = true;
     }
@@ -91,12 +99,12 @@ void Replica::begin_planned_stop() {
   arriving_ = 0;
   in_place_ = spec_.recovery.in_place && missing_ == 0;
   ++result_.restarts_begun;
-  planned_length_ =
-      progress_.save_now(engine_.now()) + seconds_rounded_up(spec_.request.phases.maintenance_s);
+  planned_length_ = progress_.save_now(engine_.now()) +
+                    seconds_rounded_up(spec_.request.recovery.phases.maintenance_s);
   restore_ = progress_.restore_point();
   result_.account[static_cast<size_t>(RunTerm::kLostWork)] +=
       progress_.roll_back(restore_.snapshot);
-  if (!spec_.request.restarts_can_fail) failures_.pause();
+  if (!spec_.request.reliability.restarts_can_fail) failures_.pause();
   follow(JobEvent::kPlannedStop);
   planned_ = true;
 }
@@ -112,7 +120,7 @@ void Replica::adapt_interval() {
     if (!tier.follows_interval) continue;
     const Duration interval =
         interval_by_rule(spec_.interval_rule, Duration::zero(), tier.block, mtbf);
-    set_interval(progress_.plan(), interval, step_time_(Condition{}));
+    set_interval(progress_.plan(), interval, nominal_);
     return;
   }
 }

@@ -80,7 +80,8 @@ void SlowSource::draw_lasting(uint64_t replica) {
     }
   }
   const ClockPowerModel power;
-  if (request.power_cap_w > 0) base_clock_ = clock_factor_under_cap(power, request.power_cap_w);
+  if (request.reliability.power_cap_w > 0)
+    base_clock_ = clock_factor_under_cap(power, request.reliability.power_cap_w);
   condition_.job_permille = permille(job_factor);
   if (slowest_silicon < 1) add_part(0, permille(slowest_silicon), 1000);
   condition_.clock_permille = permille(base_clock_);
@@ -143,7 +144,7 @@ uint64_t SlowSource::add_part(int64_t gpu, int32_t compute_permille, int32_t nic
   parts_.push_back(
       {.id = id,
        .speed = {.gpu = gpu, .compute_permille = compute_permille, .nic_permille = nic_permille}});
-  const double patience = spec_.request.evict_slow_after_s;
+  const double patience = spec_.request.reliability.evict_slow_after_s;
   if (patience > 0) {
     engine_.after(seconds_rounded_up(patience), [this, id] {
       const auto part =

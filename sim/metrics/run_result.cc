@@ -114,6 +114,23 @@ double RunResult::days_to_tokens(double target) const {
   return pace > 0 ? target / pace / 86'400 : std::numeric_limits<double>::infinity();
 }
 
+double RunResult::days_to_tokens_quantile(double target, double probability) const {
+  if (replicas.empty() || tokens_per_step <= 0) return std::numeric_limits<double>::infinity();
+  std::vector<double> days;
+  for (const ReplicaResult& replica : replicas) {
+    const double trained =
+        static_cast<double>(replica.steps) * static_cast<double>(tokens_per_step);
+    days.push_back(trained > 0 ? target / trained * replica.horizon.seconds() / 86'400
+                               : std::numeric_limits<double>::infinity());
+  }
+  return sample_quantile(std::move(days), probability);
+}
+
+double RunResult::days_to_tokens_without_failures(double target) const {
+  if (tokens_per_step <= 0) return std::numeric_limits<double>::infinity();
+  return target / static_cast<double>(tokens_per_step) * nominal_step.seconds() / 86'400;
+}
+
 std::string RunResult::fingerprint() const {
   Fingerprint print;
   print.add(scenario);

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,27 @@ struct Contribution {
   double if_halved = 0;    // effective training time, mean over replicas
   double gain = 0;         // over the campaign's own
   double gain_stderr = 0;  // of the mean of the paired differences
+  int64_t replicas = 0;    // that were run again
+  // Of the mean gain, by the normal law.
+  double gain_low() const { return gain - 1.96 * gain_stderr; }
+  double gain_high() const { return gain + 1.96 * gain_stderr; }
+};
+
+// How the campaign saves to the remote store, beside what closed forms advise
+// (sim/models/young_daly.h). Zeros where nothing fails.
+struct CheckpointFigures {
+  std::string policy, rule;
+  Bytes bytes;
+  int64_t interval_steps = 0;
+  double interval_s = 0;
+  double block_s = 0;  // training waits
+  double save_s = 0;   // until it is durable
+  double load_s = 0;
+  double restart_s = 0;  // from a failure to training, without lost work
+  double young_s = 0, daly_s = 0;
+  double young_with_restart_s = 0;      // sqrt(2 w (M + u))
+  double period_including_write_s = 0;  // counts the save itself
+  double effective_first_order = 0;     // of this interval, by Kokolis et al.
 };
 
 struct RunResult {
@@ -75,10 +97,15 @@ struct RunResult {
 
   Duration nominal_step;
   int64_t tokens_per_step = 0;
+  double target_tokens = 0;    // that were asked for; 0: a number of days was
   Flops model_flops_per_step;  // causal
   FlopRate peak;               // dense, one GPU
   double busy_watts = 700;     // a GPU while training; 700 is the H100's limit
   double idle_watts = 100;     // while the job is down
+
+  // By the rates, before anything is drawn: unplanned failures of the job an hour.
+  double expected_rate_per_hour = 0;
+  std::optional<CheckpointFigures> checkpoint;
 
   // How it was simulated; not part of the fingerprint.
   int64_t distinct_conditions = 0;
@@ -104,6 +131,10 @@ struct RunResult {
   double gpu_energy_megawatt_hours() const;  // GPUs only; hosts and cooling add a half to one more
   // Days until `target` tokens are trained, at the mean pace; infinite where nothing is trained.
   double days_to_tokens(double target) const;
+  // The same at the pace of the replicas between which `probability` of them lie below, and if
+  // nothing failed and no step were slow.
+  double days_to_tokens_quantile(double target, double probability) const;
+  double days_to_tokens_without_failures(double target) const;
   std::string fingerprint() const;
 };
 

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -48,7 +49,8 @@ enum class Remedy : uint8_t {
 constexpr std::array<std::string_view, 2> kRemedyNames = {"restart", "replace"};
 
 struct FailureClass {
-  std::string_view name, help;
+  std::string name;  // a user's own classes have names of their own
+  std::string_view help;
   Effect effect = Effect::kStop;
   Exposure per = Exposure::kGpu;
   double rate_per_hour = 0;

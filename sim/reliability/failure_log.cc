@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "sim/reliability/failure_class.h"
@@ -94,6 +95,8 @@ std::vector<Series> read_rows(std::string_view text, const Header& header,
   Faults faults;
   const auto names = class_names();
   int line_number = 1;
+  double latest = -std::numeric_limits<double>::infinity();
+  int latest_line = 0;
   while (!text.empty() && faults.list().size() < kMostFaults) {
     const size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
@@ -117,8 +120,15 @@ std::vector<Series> read_rows(std::string_view text, const Header& header,
     }
     const auto time = number_of(cells[header.time]);
     const std::string name(cells[header.name]);
-    if (!time)
+    if (!time) {
       fault("time", fmt::format("\"{}\" is not a number", cells[header.time]), "a number", "");
+    } else if (*time < latest) {
+      fault("time", fmt::format("{:g} is before {:g} of line {}", *time, latest, latest_line),
+            "rows in order of time", "");
+    } else {
+      latest = *time;
+      latest_line = line_number;
+    }
     if (find_failure_class(name) == nullptr) {
       fault("class", fmt::format("there is no \"{}\"", name),
             fmt::format("{}", fmt::join(names, ", ")), nearest_name(name, names));
@@ -130,14 +140,14 @@ std::vector<Series> read_rows(std::string_view text, const Header& header,
   return series;
 }
 
-LoggedClass logged(const Series& sorted, int64_t gpus) {
-  LoggedClass result{.name = sorted.name};
-  for (size_t i = 1; i < sorted.times.size(); ++i)
-    result.gaps_seconds.push_back(sorted.times[i] - sorted.times[i - 1]);
+LoggedClass logged(const Series& series, int64_t gpus) {
+  LoggedClass result{.name = series.name};
+  for (size_t i = 1; i < series.times.size(); ++i)
+    result.gaps_seconds.push_back(series.times[i] - series.times[i - 1]);
   std::sort(result.gaps_seconds.begin(), result.gaps_seconds.end());
-  result.mean_gap_seconds = (sorted.times.back() - sorted.times.front()) /
+  result.mean_gap_seconds = (series.times.back() - series.times.front()) /
                             static_cast<double>(result.gaps_seconds.size());
-  const int64_t units = FailureDomains{.gpus = gpus}.units(find_failure_class(sorted.name)->per);
+  const int64_t units = FailureDomains{.gpus = gpus}.units(find_failure_class(series.name)->per);
   if (result.mean_gap_seconds > 0)
     result.rate_per_hour = 3600 / result.mean_gap_seconds / static_cast<double>(units);
   return result;
@@ -150,12 +160,7 @@ FailureLog parse_failure_log(std::string_view text, const std::string& file, int
   const Header header = header_of(text.substr(0, end), file);
   text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   FailureLog log;
-  for (Series& series : read_rows(text, header, file)) {
-    if (!std::is_sorted(series.times.begin(), series.times.end())) {
-      log.warnings.push_back(fmt::format("{}: {}: rows are not in order of time; they were sorted",
-                                         file, series.name));
-      std::sort(series.times.begin(), series.times.end());
-    }
+  for (const Series& series : read_rows(text, header, file)) {
     if (series.times.size() < 2 || series.times.front() == series.times.back()) {
       log.warnings.push_back(fmt::format(
           "{}: {}: fewer than two failures at different times say nothing about gaps; the "

@@ -5,8 +5,8 @@
 //   17.4,faulty_gpu
 //
 // The header names the columns: `class` and one of `time_s`, `time_h`, `time_d`; others are
-// ignored. Rows out of order are sorted, with a warning; a row that does not parse, or a class that
-// does not exist, is a fault with its line.
+// ignored. A row that does not parse, goes back in time or names a class that does not exist is a
+// fault with its line.
 #pragma once
 
 #include <cstdint>

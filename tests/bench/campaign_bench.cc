@@ -9,12 +9,11 @@ namespace {
 CampaignRequest request_of(int64_t gpus, double days, int64_t replicas) {
   return {.scenario = "bench",
           .machine = {.gpus = gpus},
-          .spares = 64,
+          .recovery = {.spares = 64},
+          .run = {.days = days, .replicas = replicas},
           .nominal_step = milliseconds(6'200),
           .data_parallel = gpus / 128,
-          .tokens_per_step = 2048 * 8192,
-          .days = days,
-          .replicas = replicas};
+          .tokens_per_step = 2048 * 8192};
 }
 
 void run(benchmark::State& state, const CampaignRequest& request, int threads, double goal_ms) {
@@ -52,8 +51,8 @@ BENCHMARK(year_at_131072)->Unit(benchmark::kMillisecond);
 // The same with every class and slow component, and a save every step.
 void year_at_131072_of_everything(benchmark::State& state) {
   CampaignRequest request = request_of(131'072, 365, 1);
-  request.reliability_base = "shared-fleet";
-  request.checkpoint_policy = "in-memory";
+  request.reliability.base = "shared-fleet";
+  request.checkpoint.policy = "in-memory";
   run(state, request, 1, 1'000);
 }
 BENCHMARK(year_at_131072_of_everything)->Unit(benchmark::kMillisecond);

@@ -89,12 +89,89 @@ std::vector<Entry> placement_entries() {
   return entries;
 }
 
+std::string in_words(double seconds) {
+  if (seconds < 600) return fmt::format("{:.3g} s", seconds);
+  if (seconds < 3 * 86'400.0) return fmt::format("{:.3g} h", seconds / 3600);
+  return fmt::format("{:.3g} days", seconds / 86'400);
+}
+
+// "6.97e-06 an hour and GPU, exponential; noticed in 10 s; host out for 40.4 h".
+std::string failure_figures(const FailureClass& row) {
+  std::string text =
+      fmt::format("{:.3g} an hour and {}, {}", row.rate_per_hour,
+                  kExposureNames[static_cast<size_t>(row.per)],
+                  kArrivalShapeNames[static_cast<size_t>(row.law.shape)]);
+  const double detection = row.detection.mean_seconds;
+  switch (row.effect) {
+    case Effect::kStop:
+      text += fmt::format("; noticed in {}", in_words(detection));
+      break;
+    case Effect::kCorruption:
+      text += fmt::format("; the loss shows it after {}", in_words(detection));
+      break;
+    case Effect::kStall:
+    case Effect::kStorageOutage:
+      text += fmt::format("; {} for {}", kEffectNames[static_cast<size_t>(row.effect)],
+                          in_words(detection));
+      break;
+    case Effect::kPlannedStop:
+      text += "; planned, so no work is lost";
+      break;
+  }
+  if (row.scope != Scope::kJob)
+    text += fmt::format("; {} out for {}", kScopeNames[static_cast<size_t>(row.scope)],
+                        in_words(row.mean_repair_seconds()));
+  if (row.wider_share > 0) {
+    text += fmt::format(" ({:.1f} %: a whole {})", 100 * row.wider_share,
+                        kScopeNames[static_cast<size_t>(row.wider_scope)]);
+  }
+  return text;
+}
+
 std::vector<Entry> failure_entries() {
   std::vector<Entry> entries;
   for (const FailureClass& row : failure_classes()) {
-    entries.push_back({std::string(row.name),
-                       fmt::format("{} Rate {}: {}", row.help, evidence_name(row.rate_evidence),
-                                   row.source)});
+    entries.push_back({row.name, fmt::format("{}: {}. Rate {} ({}), detection {}, repair {}",
+                                             row.help, failure_figures(row),
+                                             evidence_name(row.rate_evidence), row.source,
+                                             evidence_name(row.detection_evidence),
+                                             evidence_name(row.repair_evidence))});
+  }
+  return entries;
+}
+
+std::string with_source(std::string text, Evidence evidence, std::string_view source) {
+  if (!source.empty()) text += fmt::format(" ({}: {})", evidence_name(evidence), source);
+  return text;
+}
+
+std::vector<Entry> slow_entries() {
+  std::vector<Entry> entries;
+  for (const SlowComponent& row : slow_components()) {
+    std::string text = fmt::format("{} ({})", row.help, kSlowKindNames[static_cast<size_t>(row.kind)]);
+    if (row.kind == SlowKind::kEpisodes) {
+      text += fmt::format(": {:.3g} an hour and {}, {} long", row.rate_per_hour,
+                          kExposureNames[static_cast<size_t>(row.per)],
+                          in_words(row.duration.mean_seconds));
+    }
+    if (row.kind == SlowKind::kSlowHosts) text += fmt::format(": share {:g}", row.share);
+    if (row.mean_slowdown > 0) text += fmt::format(", slowdown {:g}", row.mean_slowdown);
+    entries.push_back({std::string(row.name), with_source(text, row.evidence, row.source)});
+  }
+  return entries;
+}
+
+std::vector<Entry> detector_entries() {
+  std::vector<Entry> entries;
+  for (const CorruptionDetector& row : corruption_detectors()) {
+    std::string text = fmt::format(
+        "{}: sees {:g} % of wrong arithmetic, {:g} % of corrupted transfers; {}; costs {:g} % of a "
+        "step",
+        row.help, 100 * row.arithmetic_recall, 100 * row.transfer_recall,
+        row.latency.mean_seconds > 0 ? "after " + in_words(row.latency.mean_seconds)
+                                     : std::string("after the class's own latency"),
+        100 * row.step_overhead);
+    entries.push_back({std::string(row.name), with_source(text, row.evidence, row.source)});
   }
   return entries;
 }
@@ -102,10 +179,12 @@ std::vector<Entry> failure_entries() {
 std::vector<Entry> policy_entries() {
   std::vector<Entry> entries;
   for (const CheckpointPolicy& row : checkpoint_policies()) {
-    entries.push_back({fmt::format("checkpoint {}", row.name), std::string(row.help)});
+    entries.push_back({fmt::format("checkpoint {}", row.name),
+                       with_source(std::string(row.help), row.evidence, row.source)});
   }
   for (const RecoveryPolicy& row : recovery_policies()) {
-    entries.push_back({fmt::format("recovery {}", row.name), std::string(row.help)});
+    entries.push_back({fmt::format("recovery {}", row.name),
+                       with_source(std::string(row.help), row.evidence, row.source)});
   }
   return entries;
 }
@@ -151,8 +230,8 @@ const std::vector<Kind>& kinds() {
       {"schedules", &schedule_entries},
       {"collectives", &collective_entries},
       {"failures", &failure_entries},
-      {"slow", &named_rows<&slow_components>},
-      {"detectors", &named_rows<&corruption_detectors>},
+      {"slow", &slow_entries},
+      {"detectors", &detector_entries},
       {"reliability", &named_rows<&reliability_bases>},
       {"policies", &policy_entries},
   };

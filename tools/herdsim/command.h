@@ -26,6 +26,8 @@ enum OptionFlag : uint32_t {
   kSweepAxes = 1 << 10,
   kTable = 1 << 11,
   kPlan = 1 << 12,  // what is planned, for how long and for how much
+  kSizes = 1 << 14,     // --gpus beside the scenario's own, --step-s
+  kTimeline = 1 << 13,  // --trace of weeks, which has no ranks
 };
 
 constexpr int kExitDone = 0;

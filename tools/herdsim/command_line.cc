@@ -15,6 +15,10 @@ namespace {
 const std::map<std::string, OutputFormat> kFormats = {
     {"table", OutputFormat::kTable}, {"json", OutputFormat::kJson}, {"csv", OutputFormat::kCsv}};
 
+// As scenario.proto bounds run { }; zero is no horizon.
+constexpr double kShortestRunDays = 1e-6, kLongestRunDays = 36'500, kMostRunTokens = 1e18;
+constexpr int64_t kMostReplicas = 1'000'000;
+
 // "SCENARIO" of "SCENARIO [OTHER]", "KIND" of "[KIND]".
 std::string first_word(std::string_view operands) {
   const size_t first = operands.find_first_not_of('[');
@@ -67,6 +71,19 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
   if (takes(kDb)) {
     app.add_option("--db", options.db, "Add the result to this SQLite database")->type_name("FILE");
   }
+  if (takes(kSizes)) {
+    app.add_option("--gpus", options.gpu_counts, "Sizes of the job; default: the scenario's")
+        ->delimiter(',')
+        ->check(CLI::Range(int64_t{1}, int64_t{4194304}).description(""))
+        ->type_name("N[,N...]");
+    app.add_option("--step-s", options.step_seconds, "Seconds of a step, instead of simulating it")
+        ->check(CLI::Range(1e-6, 1e6).description(""))
+        ->type_name("S");
+  }
+  if (takes(kTimeline)) {
+    app.add_option("--trace", options.trace, "Write the first replica as a Perfetto trace")
+        ->type_name("FILE.pftrace");
+  }
   if (takes(kTrace)) {
     app.add_option("--trace", options.trace, "Write a Perfetto trace")->type_name("FILE.pftrace");
     app.add_option("--trace-ranks", options.trace_ranks,
@@ -95,9 +112,15 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
                  "With every default filled in, and where each value comes from");
   }
   if (takes(kHorizon)) {
-    app.add_option("--days", options.days, "Days to simulate")->type_name("D");
-    app.add_option("--tokens", options.tokens, "Tokens to train on, instead of days")->type_name("T");
-    app.add_option("--replicas", options.replicas, "Independent repetitions")->type_name("R");
+    app.add_option("--days", options.days, "Days to simulate")
+        ->check(CLI::Range(kShortestRunDays, kLongestRunDays).description(""))
+        ->type_name("D");
+    app.add_option("--tokens", options.tokens, "Tokens to train on, instead of days")
+        ->check(CLI::Range(1.0, kMostRunTokens).description(""))
+        ->type_name("T");
+    app.add_option("--replicas", options.replicas, "Independent repetitions")
+        ->check(CLI::Range(int64_t{1}, kMostReplicas).description(""))
+        ->type_name("R");
   }
   if (takes(kPlan)) declare_plan_options(app, options);
   if (takes(kSweepAxes)) {

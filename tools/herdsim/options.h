@@ -26,7 +26,8 @@ struct Options {
   bool effective = false;
   double days = 0;
   double tokens = 0;
-  int replicas = 1;
+  int64_t replicas = 0;  // 0: as the scenario says
+  double step_seconds = 0;  // rates; 0: simulate it
   // plan
   std::string model, cluster, profile, software;
   std::vector<int64_t> gpu_counts;

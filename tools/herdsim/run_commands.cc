@@ -7,9 +7,14 @@
 #include <thread>
 
 #include "tools/herdsim/load_options.h"
+#include "tools/herdsim/progress_line.h"
+#include "tools/herdsim/record_run.h"
 #include "tools/report/run_report.h"
 #include "tools/simulation/simulate_step.h"
+#include "tools/study/campaign_timeline.h"
+#include "tools/study/failure_rates.h"
 #include "tools/study/scenario_campaign.h"
+#include "traces/timeline_writer.h"
 
 namespace herdsim {
 namespace {
@@ -20,7 +25,36 @@ std::vector<Figure> figures_of(const RunResult& r) {
           {"mfu", r.mfu()},
           {"tokens", r.tokens()},
           {"unexpected_interruptions", r.unexpected()},
+          {"days", r.mean_horizon_seconds() / 86'400},
           {"gpu_hours", r.gpu_hours()}};
+}
+
+void print_run(const RunResult& result, const Options& options, Streams streams) {
+  switch (options.format) {
+    case OutputFormat::kTable:
+      fmt::print(streams.out, "{}", run_table(result));
+      return;
+    case OutputFormat::kJson:
+      fmt::print(streams.out, "{}", run_json(result));
+      return;
+    case OutputFormat::kCsv:
+      print_warnings(result.warnings, options, streams);
+      fmt::print(streams.out, "{}", runs_csv(std::span(&result, 1)));
+      return;
+  }
+}
+
+void write_campaign_trace(const CampaignTrace& trace, const Scenario& scenario,
+                          const Options& options, Streams streams) {
+  if (options.trace.empty()) return;
+  const PerfettoCounts counts = write_timeline_file(
+      campaign_timeline(trace, fmt::format("{}: {} GPUs", scenario.name, scenario.gpus),
+                        scenario.cluster.gpus_per_host),
+      options.trace);
+  if (!options.quiet) {
+    fmt::print(streams.err, "{}: the first replica, {} slices, {}\n", options.trace, counts.slices,
+               to_text(Bytes(counts.file_bytes)));
+  }
 }
 
 }  // namespace
@@ -28,30 +62,54 @@ std::vector<Figure> figures_of(const RunResult& r) {
 int run_run_command(const Options& options, Streams streams) {
   const auto begin = std::chrono::steady_clock::now();
   const Scenario scenario = scenario_of(options, options.names.front());
-  const StepResult step = simulate_step(scenario, {}).result;
-
   // The command line replaces what the scenario asks for.
   const RunHorizon horizon{
       .days = options.days, .tokens = options.tokens, .replicas = options.replicas};
-  CampaignOptions campaign;
-  campaign.threads = options.threads > 0 ? options.threads
-                                         : static_cast<int>(std::thread::hardware_concurrency());
-  RunResult result = run_scenario(scenario, step, horizon, campaign);
+  // Before anything is simulated.
+  resolve(campaign_request(scenario, horizon, seconds(1)));
+  const StepResult step = simulate_step(scenario, {}).result;
+
+  CampaignTrace trace;
+  RunResult result;
+  {
+    ProgressLine progress(options, streams);
+    CampaignOptions campaign;
+    campaign.threads = options.threads > 0
+                           ? options.threads
+                           : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    campaign.progress = [&](int64_t done, int64_t of) { progress.show(done, of, "replicas"); };
+    if (!options.trace.empty() || !options.db.empty()) campaign.trace = &trace;
+    result = run_and_rank_scenario(scenario, step, horizon, campaign);
+  }
   result.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  write_campaign_trace(trace, scenario, options, streams);
+  if (!options.db.empty()) record_run(scenario, step, result, trace, options);
+  print_run(result, options, streams);
+  return check_requirements(options.require, figures_of(result), streams);
+}
+
+int run_rates_command(const Options& options, Streams streams) {
+  const Scenario scenario = scenario_of(options, options.names.front());
+  const std::vector<int64_t> gpus =
+      options.gpu_counts.empty() ? std::vector{scenario.gpus} : options.gpu_counts;
+  const Duration step = options.step_seconds > 0 ? seconds_rounded_up(options.step_seconds)
+                                                 : simulate_step(scenario, {}).result.step_time;
+  const RateReport report = failure_rates(scenario, gpus, step);
   switch (options.format) {
     case OutputFormat::kTable:
-      fmt::print(streams.out, "{}", run_table(result));
+      print_warnings(report.warnings, options, streams);
+      fmt::print(streams.out, "{}", rates_table(report));
       break;
     case OutputFormat::kJson:
-      fmt::print(streams.out, "{}", run_json(result));
+      fmt::print(streams.out, "{}", rates_json(report));
       break;
     case OutputFormat::kCsv:
-      print_warnings(result.warnings, options, streams);
-      fmt::print(streams.out, "{}", runs_csv(std::span(&result, 1)));
+      print_warnings(report.warnings, options, streams);
+      fmt::print(streams.out, "{}", rates_csv(report));
       break;
   }
-  return check_requirements(options.require, figures_of(result), streams);
+  return kExitDone;
 }
 
 }  // namespace herdsim

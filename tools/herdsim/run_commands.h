@@ -6,5 +6,6 @@
 namespace herdsim {
 
 int run_run_command(const Options& options, Streams streams);
+int run_rates_command(const Options& options, Streams streams);
 
 }  // namespace herdsim

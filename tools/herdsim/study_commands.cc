@@ -2,16 +2,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <iostream>
 #include <thread>
 
 #include "sim/base/error.h"
-#include "sim/base/text.h"
 #include "tools/herdsim/load_options.h"
+#include "tools/herdsim/progress_line.h"
 #include "tools/herdsim/version.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/study/plan_report.h"
@@ -25,37 +22,6 @@ int threads_of(const Options& options) {
                              : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-// A line that rewrites itself, on a terminal only, a few times a second.
-class ProgressLine {
- public:
-  ProgressLine(const Options& options, Streams streams)
-      : err_(streams.err),
-        shows_(!options.quiet && &streams.err == &std::cerr && isatty(STDERR_FILENO) != 0) {}
-  ~ProgressLine() {
-    if (shows_) fmt::print(err_, "\r\x1b[K");
-  }
-
-  void operator()(const SweepProgress& p) {
-    using Clock = std::chrono::steady_clock;
-    const auto now = Clock::now();
-    if (!shows_ || (now - shown_ < std::chrono::milliseconds(200) && p.done < p.to_do)) return;
-    shown_ = now;
-    const double elapsed = std::chrono::duration<double>(now - begin_).count();
-    const std::string left =
-        p.done == 0 ? "?"
-                    : to_text(seconds_rounded_up(elapsed / static_cast<double>(p.done) *
-                                                 static_cast<double>(p.to_do - p.done)));
-    fmt::print(err_, "\r\x1b[K{} of {} points, {} found, {} left", p.done, p.to_do, p.found, left);
-    err_.flush();
-  }
-
- private:
-  std::ostream& err_;
-  const bool shows_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point shown_;
-};
-
 // The command without how it was run: the rows do not depend on it.
 std::string sweep_command_line(const Options& options) {
   std::string text = "herdsim sweep " + options.names.front();
@@ -64,7 +30,7 @@ std::string sweep_command_line(const Options& options) {
   for (const std::string& axis : options.axes) text += " --axis " + axis;
   if (options.days > 0) text += fmt::format(" --days {}", options.days);
   if (options.tokens > 0) text += fmt::format(" --tokens {}", options.tokens);
-  if (options.replicas != 1) text += fmt::format(" --replicas {}", options.replicas);
+  if (options.replicas > 0) text += fmt::format(" --replicas {}", options.replicas);
   return text;
 }
 
@@ -191,7 +157,9 @@ int run_sweep_command(const Options& options, Streams streams) {
   SweepResult result;
   {
     ProgressLine progress(options, streams);
-    request.progress = [&](const SweepProgress& p) { progress(p); };
+    request.progress = [&](const SweepProgress& p) {
+      progress.show(p.done, p.to_do, fmt::format("points, {} found", p.found));
+    };
     result = run_sweep(request);
   }
   switch (options.format) {

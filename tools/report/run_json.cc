@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -36,6 +37,39 @@ Json interruptions(const RunResult& r) {
           {"band_95", bands}};
 }
 
+// JSON has no infinity: null where there is no such number.
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json checkpoint_of(const RunResult& r) {
+  if (!r.checkpoint) return Json();
+  const CheckpointFigures& c = *r.checkpoint;
+  Json json = {{"policy", c.policy},
+               {"rule", c.rule},
+               {"bytes", c.bytes.count()},
+               {"interval_s", c.interval_s},
+               {"interval_steps", c.interval_steps},
+               {"block_s", c.block_s},
+               {"save_s", c.save_s},
+               {"load_s", c.load_s},
+               {"restart_s", c.restart_s}};
+  if (c.young_s > 0) {
+    json["young_interval_s"] = c.young_s;
+    json["daly_interval_s"] = c.daly_s;
+    json["young_interval_with_restart_s"] = c.young_with_restart_s;
+    json["period_including_write_s"] = c.period_including_write_s;
+    json["effective_training_time_first_order"] = c.effective_first_order;
+  }
+  return json;
+}
+
+Json days_of(const RunResult& r, double tokens) {
+  return {{"tokens", tokens},
+          {"mean", finite(r.days_to_tokens(tokens))},
+          {"p05", finite(r.days_to_tokens_quantile(tokens, 0.05))},
+          {"p95", finite(r.days_to_tokens_quantile(tokens, 0.95))},
+          {"without_failures", finite(r.days_to_tokens_without_failures(tokens))}};
+}
+
 Json object_of(const RunResult& r) {
   Json account;
   const auto seconds = r.time_account_seconds();
@@ -45,7 +79,10 @@ Json object_of(const RunResult& r) {
     contributions.push_back({{"name", part.name},
                              {"effective_training_time_if_halved", part.if_halved},
                              {"gain", part.gain},
-                             {"gain_stderr", part.gain_stderr}});
+                             {"gain_stderr", part.gain_stderr},
+                             {"gain_low", part.gain_low()},
+                             {"gain_high", part.gain_high()},
+                             {"replicas", part.replicas}});
   }
   return {{"scenario", r.scenario},
           {"gpus", r.gpus},
@@ -58,7 +95,10 @@ Json object_of(const RunResult& r) {
           {"kept_step_share", r.kept_step_share()},
           {"interruptions", interruptions(r)},
           {"mean_time_between_interruptions_s", r.mean_time_between_interruptions_seconds()},
+          {"expected_mean_time_between_failures_s",
+           r.expected_rate_per_hour > 0 ? Json(3600 / r.expected_rate_per_hour) : Json()},
           {"tokens", r.tokens()},
+          {"days_to_tokens", days_of(r, r.target_tokens > 0 ? r.target_tokens : 1e12)},
           {"steps", r.steps()},
           {"step_time_s", r.nominal_step.seconds()},
           {"mfu", r.mfu()},
@@ -68,6 +108,7 @@ Json object_of(const RunResult& r) {
           {"restarts", mean_of(r, &ReplicaResult::restarts_begun)},
           {"undetected_corruptions", mean_of(r, &ReplicaResult::undetected_corruptions)},
           {"time_account_s", account},
+          {"checkpoint", checkpoint_of(r)},
           {"contributions", contributions},
           {"distinct_conditions", r.distinct_conditions},
           {"fingerprint", r.fingerprint()},

@@ -44,7 +44,7 @@ class RelationCheck {
     degraded();
     names();
     attention_kernel();
-    checkpoint_interval();
+    weeks();
   }
 
  private:
@@ -254,30 +254,29 @@ class RelationCheck {
                         s_.gpus),
             fmt::format("0 to {}", s_.gpus - 1));
     }
-    if (!sound({"recovery.spares", "gpus", "cluster.gpus_per_host"})) return;
-    const int64_t hosts = (s_.gpus + s_.cluster.gpus_per_host - 1) / s_.cluster.gpus_per_host;
-    if (s_.recovery.spares >= hosts) {
-      fault("recovery.spares",
-            fmt::format("{} spare hosts for a job of {}", s_.recovery.spares, hosts),
-            fmt::format("0 to {}", hosts - 1));
+  }
+
+  // Reliability, checkpoint and recovery by the rules of those who simulate them.
+  void weeks() {
+    CampaignRequest request{.machine = {.gpus = s_.gpus,
+                                        .gpus_per_host = s_.cluster.gpus_per_host,
+                                        .gpus_per_tor = s_.cluster.gpus_per_tor,
+                                        .gpus_per_pod = s_.cluster.gpus_per_pod},
+                            .reliability = s_.reliability,
+                            .checkpoint = s_.checkpoint,
+                            .recovery = s_.recovery};
+    // Follows from the model once that has been checked.
+    if (request.checkpoint.bytes == Bytes(0)) request.checkpoint.bytes = Bytes(1);
+    Faults faults;
+    append_faults(request, faults);
+    for (Fault& fault : faults.list()) {
+      fault.field = path_with_dots(fault.field);
+      if (sound({fault.field}))
+        report_->add(fault.field, fault.problem, fault.allowed, fault.nearest);
     }
   }
 
-  void checkpoint_interval() {
-    if (!sound({"checkpoint.policy", "checkpoint.interval_s"})) return;
-    if (!s_.checkpoint.policy.empty() && s_.checkpoint.policy != "none" &&
-        s_.checkpoint.interval == Duration::zero()) {
-      fault("checkpoint.interval_s", "a job that checkpoints needs an interval",
-            "seconds, above 0");
-    }
-  }
-
-  void names() {
-    name("cluster.routing", s_.cluster.routing, NameKind::kRouting);
-    name("reliability.base", s_.reliability.base, NameKind::kReliability);
-    name("checkpoint.policy", s_.checkpoint.policy, NameKind::kCheckpointPolicy);
-    name("recovery.policy", s_.recovery.policy, NameKind::kRecoveryPolicy);
-  }
+  void names() { name("cluster.routing", s_.cluster.routing, NameKind::kRouting); }
   void name(std::string_view path, const std::string& value, NameKind kind) {
     const std::vector<std::string> names = known_names(kind);
     if (value.empty() || !sound({path}) ||

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/time.h"
 #include "sim/base/units.h"
+#include "sim/job/campaign_request.h"
 #include "sim/models/device_profile.h"
 #include "sim/models/software_stack.h"
 #include "topologies/cluster.h"
@@ -17,26 +17,6 @@
 #include "workloads/parallel_plan.h"
 
 namespace herdsim {
-
-struct ReliabilitySpec {
-  std::string base;
-  double rate_scale = 1.0;
-};
-
-struct CheckpointSpec {
-  std::string policy;  // "" where the scenario does not checkpoint
-  Duration interval;
-};
-
-struct RecoverySpec {
-  std::string policy;
-  int64_t spares = 0;
-};
-
-struct RunSpec {
-  double days = 0;
-  double tokens = 0;
-};
 
 // What a publication printed for this very configuration; only ever compared with.
 struct PublishedResult {
@@ -60,10 +40,10 @@ struct Scenario {
   int64_t gpus = 0;
   ParallelPlan plan;
   Training training;
-  ReliabilitySpec reliability;
-  CheckpointSpec checkpoint;
-  RecoverySpec recovery;
-  RunSpec run;
+  ReliabilityRequest reliability;
+  CheckpointRequest checkpoint;
+  RecoveryRequest recovery;
+  RunRequest run;
   uint64_t seed = 1;
   std::optional<PublishedResult> published;
   // What is allowed but unusual, in full sentences.

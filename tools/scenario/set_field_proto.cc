@@ -79,15 +79,43 @@ class Setter {
     descend(reflection.MutableMessage(message, field), i + 1);
   }
 
-  // parts_[i] is the index of an element.
+  // Where the elements of a list of this language are found by their names, the element called
+  // `name`, added if it is new; -1 for other lists.
+  static int named_element(pb::Message* message, const pb::FieldDescriptor& field,
+                           const std::string& name) {
+    const pb::FieldDescriptor* key = field.message_type()->FindFieldByName("name");
+    const bool ours = field.message_type()->file()->package() == "herdsim.spec";
+    const bool is_number = name.find_first_not_of("0123456789-") == std::string::npos;
+    if (key == nullptr || !ours || is_number) return -1;
+    const pb::Reflection& reflection = *message->GetReflection();
+    const int count = reflection.FieldSize(*message, &field);
+    for (int i = 0; i < count; ++i) {
+      const pb::Message& element = reflection.GetRepeatedMessage(*message, &field, i);
+      if (element.GetReflection()->GetString(element, key) == name) return i;
+    }
+    pb::Message* added = reflection.AddMessage(message, &field);
+    added->GetReflection()->SetString(added, key, name);
+    return count;
+  }
+
+  // parts_[i] is the index or the name of an element.
   void element(pb::Message* message, const pb::FieldDescriptor& field, size_t i) {
     if (field.message_type() == nullptr) {
       return fault("an element of this list cannot be set alone", "the whole list, as [...]");
     }
     const pb::Reflection& reflection = *message->GetReflection();
     const int count = reflection.FieldSize(*message, &field);
-    const std::string& part = parts_[i];
-    int index = -1;
+    const std::string part = parts_[i];
+    int index = named_element(message, field, part);
+    if (index >= 0) {
+      // Faults and origins go by index.
+      parts_[i] = std::to_string(index);
+      std::string before = parts_[0];
+      for (size_t k = 1; k < i; ++k) before += "." + parts_[k];
+      path_.replace(before.size() + 1, part.size(), parts_[i]);
+      note(element_path(before, index));
+      return step_into(reflection.MutableRepeatedMessage(message, &field, index), i);
+    }
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), index);
     if (error != std::errc() || end != part.data() + part.size() || index < 0 || index >= count) {
       return fault(
@@ -96,9 +124,12 @@ class Setter {
               "append one with " + field.name() +
               (field.message_type() != nullptr ? "={...}" : "=VALUE"));
     }
-    const bool last = i + 1 == parts_.size();
-    pb::Message* inner = reflection.MutableRepeatedMessage(message, &field, index);
-    if (!last) return descend(inner, i + 1);
+    step_into(reflection.MutableRepeatedMessage(message, &field, index), i);
+  }
+
+  // `inner` is the element that parts_[i] means.
+  void step_into(pb::Message* inner, size_t i) {
+    if (i + 1 < parts_.size()) return descend(inner, i + 1);
     inner->Clear();
     if (parse_braces(inner)) note_fields(*inner, path_);
   }
@@ -131,11 +162,31 @@ class Setter {
     const int before = reflection.FieldSize(*message, &field);
     const std::string separator =
         field.message_type() != nullptr && value_.front() == '{' ? " " : ": ";
-    if (!parse_field(field.name() + separator + value_, field, message)) return;
+    if (!parse_field(field.name() + separator + list_literal(field), field, message)) return;
     for (int k = before; k < reflection.FieldSize(*message, &field); ++k) {
       note(element_path(path_, k));
     }
     if (before == 0) note(path_);
+  }
+
+  // Values of a list of strings may come without quotes too: a or [a, b].
+  std::string list_literal(const pb::FieldDescriptor& field) const {
+    if (field.cpp_type() != pb::FieldDescriptor::CPPTYPE_STRING ||
+        value_.find_first_of("\"'") != std::string::npos) {
+      return value_;
+    }
+    if (value_.front() != '[' || value_.back() != ']') return escaped(value_);
+    std::string text;
+    for (size_t at = 1; at < value_.size();) {
+      const size_t comma = std::min(value_.find(',', at), value_.size() - 1);
+      const size_t first = std::min(value_.find_first_not_of(' ', at), comma);
+      const size_t last = value_.find_last_not_of(' ', comma - 1);
+      const bool empty = last == std::string::npos || last < first;
+      if (!empty)
+        text += (text.empty() ? "" : ", ") + escaped(value_.substr(first, last - first + 1));
+      at = comma + 1;
+    }
+    return "[" + text + "]";
   }
 
   // A value as text format wants it: strings and enum values may come without quotes and in any

@@ -17,8 +17,8 @@ namespace herdsim {
 void lay_over(const google::protobuf::Message& under, const FieldOrigins& under_origins,
               google::protobuf::Message* over, FieldOrigins* origins);
 
-// Files that the bases of a text name are beside it: makes their paths, in `message` and its parts,
-// those from where the program runs. Bases that --set names are there already.
+// Files that a text names, bases and failure logs, are beside it: makes their paths, in `message`
+// and its parts, those from where the program runs. Files that --set names are there already.
 void locate_bases(const SpecSource& source, google::protobuf::Message* message);
 
 // Replaces `base: "..."` of a part by the fields of that catalogue entry or file, below those that

@@ -124,17 +124,24 @@ void check_value(const std::string& path, pb::Message* message, const pb::FieldD
       return;
     }
     case pb::FieldDescriptor::CPPTYPE_STRING: {
-      const std::string value = reflection.GetString(*message, field);
+      const std::string value = list ? reflection.GetRepeatedString(*message, field, index)
+                                     : reflection.GetString(*message, field);
+      const auto clear = [&] {
+        if (list) {
+          reflection.SetRepeatedString(message, field, index, "");
+        } else {
+          reflection.SetString(message, field, "");
+        }
+      };
       if (value.size() > 4096 || !is_printable(value)) {
         report->add(path, "is not one line of text", "up to 4,096 printable characters");
-        reflection.SetString(message, field, "");
-        return;
+        return clear();
       }
       try {
         if (!value.empty()) check_is_text(value + ".", "");
       } catch (const SpecError&) {
         report->add(path, "is not UTF-8 text");
-        reflection.SetString(message, field, "");
+        clear();
       }
       return;
     }
@@ -218,15 +225,15 @@ void locate_bases(const SpecSource& source, pb::Message* message) {
   for (const pb::FieldDescriptor* field : present_fields(*message)) {
     if (field->message_type() != nullptr && !field->is_repeated()) {
       locate_bases(source, reflection.MutableMessage(message, field));
-    } else if (field->name() == "base") {
-      const std::string base = reflection.GetString(*message, field);
-      if (is_spec_file(base) && !std::filesystem::path(base).is_absolute()) {
-        reflection.SetString(message, field, (folder / base).string());
-      }
-    } else if (field->name() == "rank_map") {
-      const std::filesystem::path map = reflection.GetString(*message, field);
-      if (!map.is_absolute()) reflection.SetString(message, field, (folder / map).string());
+      continue;
     }
+    // A base may be a name of the catalogue; a log and a rank map are always files.
+    const bool always_a_file = field->name() == "failure_log" || field->name() == "rank_map";
+    if (field->name() != "base" && !always_a_file) continue;
+    const std::string path = reflection.GetString(*message, field);
+    const bool is_file = always_a_file ? !path.empty() : is_spec_file(path);
+    if (is_file && !std::filesystem::path(path).is_absolute())
+      reflection.SetString(message, field, (folder / path).string());
   }
 }
 

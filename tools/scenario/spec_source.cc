@@ -81,7 +81,9 @@ class NestingScan {
   bool escaped_ = false, in_comment_ = false;
 };
 
-std::string read_file(const std::string& path) {
+}  // namespace
+
+std::string text_of_file(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     fail({.file = path, .problem = "is a directory", .allowed = "a .textproto or .json file"});
@@ -96,8 +98,6 @@ std::string read_file(const std::string& path) {
   text.resize(static_cast<size_t>(in.gcount()));
   return text;
 }
-
-}  // namespace
 
 bool is_spec_file(std::string_view name) {
   return name.find('/') != std::string_view::npos || name.ends_with(".textproto") ||
@@ -123,7 +123,7 @@ SpecSource find_spec(CatalogKind kind, const std::string& name) {
 }
 
 SpecSource read_spec_file(const std::string& path) {
-  std::string text = read_file(path);
+  std::string text = text_of_file(path);
   check_is_text(text, path);
   return {.name = fs::path(path).stem().string(), .file = path, .text = std::move(text)};
 }

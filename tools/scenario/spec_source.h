@@ -26,6 +26,10 @@ SpecSource find_spec(CatalogKind kind, const std::string& name);
 // The file of that path. Throws: SpecError as find_spec().
 SpecSource read_spec_file(const std::string& path);
 
+// The bytes of any file that a scenario names, up to 1 MiB and one byte.
+// Throws: SpecError where it is a directory or cannot be read.
+std::string text_of_file(const std::string& path);
+
 // Throws: SpecError unless it is UTF-8 text without control characters, not empty, not longer than
 // 1 MiB, and not nested deeper than 32: parsers recurse, and a stack is finite.
 void check_is_text(std::string_view text, const std::string& file);

@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "tools/scenario/scenario.pb.h"
 #include "tools/scenario/spec_values.h"
 
@@ -14,7 +16,8 @@ static_assert(static_cast<int>(DataType::kFp32) == spec::FP32);
 static_assert(static_cast<int>(StreamClass::kOptimizer) == spec::OPTIMIZER);
 static_assert(static_cast<int>(TpOverlap::kChunked) == spec::Software::CHUNKED);
 static_assert(static_cast<int>(Sharding::kFsdpKeep) == spec::Parallel::FSDP_KEEP);
-static_assert(static_cast<int>(Recompute::kKeepQkvAndOutput) == spec::Training::KEEP_QKV_AND_OUTPUT);
+static_assert(static_cast<int>(Recompute::kKeepQkvAndOutput) ==
+              spec::Training::KEEP_QKV_AND_OUTPUT);
 static_assert(static_cast<int>(PlacementKind::kRankMap) == spec::Cluster::RANK_MAP);
 
 Bandwidth gigabytes(double rate) { return bytes_per_second(rate * 1e9); }
@@ -152,6 +155,166 @@ Training training_from_message(const spec::Training& m) {
           .document_mask_fraction = m.document_mask_fraction()};
 }
 
+void to_message(const ReliabilityRequest& r, spec::Reliability* m) {
+  m->set_base(r.base);
+  m->set_rate_scale(r.rate_scale);
+  m->set_gpu_mtbf_h(r.gpu_mtbf_h);
+  m->set_failures_per_1000_node_days(r.failures_per_1000_node_days);
+  m->set_job_mtbf_h(r.job_mtbf_h);
+  m->set_law(r.law);
+  m->set_weibull_k(r.weibull_k);
+  m->set_failure_log(r.failure_log);
+  m->set_failure_log_gpus(r.failure_log_gpus);
+  for (const std::string& name : r.corruption_detectors) m->add_corruption_detectors(name);
+  m->set_restarts_can_fail(r.restarts_can_fail);
+  m->set_failure_rate_per_kelvin(r.failure_rate_per_kelvin);
+  m->set_power_cap_w(r.power_cap_w);
+  m->set_lemon_share(r.lemon_share);
+  m->set_lemon_factor(r.lemon_factor);
+  m->set_remove_lemons(r.remove_lemons);
+  m->set_evict_slow_after_s(r.evict_slow_after_s);
+  m->set_hosts_per_power_domain(r.hosts_per_power_domain);
+}
+
+void to_message(const StorageModel& s, spec::Storage* m) {
+  m->set_write_gigabytes_per_second(s.write_gb_per_s);
+  m->set_read_gigabytes_per_second(s.read_gb_per_s);
+  m->set_shared_gigabytes_per_second(s.shared_cap_gb_per_s);
+  m->set_background_share(s.background_share);
+  m->set_data_loading_gigabytes_per_second(s.data_loading_gb_per_s);
+  m->set_copy_out_gigabytes_per_second(s.copy_out_gb_per_s_per_gpu);
+  m->set_peer_gigabytes_per_second(s.peer_gb_per_s_per_gpu);
+  m->set_nvme_gigabytes_per_second(s.nvme_gb_per_s_per_host);
+  m->set_memory_save_block_s(s.memory_save_block_s);
+  m->set_attach_s(s.attach_s);
+  m->set_planning_s(s.planning_s);
+  m->set_wait_s(s.wait_s);
+}
+
+// Its size follows from the model.
+void to_message(const CheckpointRequest& c, spec::Checkpoint* m) {
+  m->set_policy(c.policy);
+  m->set_interval_s(c.interval_s);
+  m->set_rule(c.rule);
+  m->set_keep_last(c.keep_last);
+  m->set_archive_every_s(c.archive_every_s);
+  m->set_block_s(c.storage.measured_block_s);
+  m->set_save_s(c.storage.measured_save_s);
+  m->set_load_s(c.storage.measured_load_s);
+  to_message(c.storage, m->mutable_storage());
+}
+
+// Its spares follow from the size of the job.
+void to_message(const RecoveryRequest& r, spec::Recovery* m) {
+  m->set_policy(r.policy);
+  m->set_technicians(r.technicians);
+  m->set_health_check_s(r.health_check_s);
+  m->set_restart_s(r.restart_s);
+  m->set_diagnosis_s(r.phases.diagnosis_s);
+  m->set_reschedule_s(r.phases.reschedule_s);
+  m->set_start_s(r.phases.start_s);
+  m->set_init_s(r.phases.init_s);
+  m->set_warmup_s(r.phases.warmup_s);
+  m->set_maintenance_s(r.phases.maintenance_s);
+}
+
+std::optional<double> if_given(bool given, double value) {
+  return given ? std::optional(value) : std::nullopt;
+}
+
+ClassOverride class_from_message(const spec::FailureClass& m) {
+  return {.name = m.name(),
+          .rate_per_hour = if_given(m.has_rate_per_hour(), m.rate_per_hour()),
+          .mtbf_h = if_given(m.has_mtbf_h(), m.mtbf_h()),
+          .per_1000_node_days = if_given(m.has_per_1000_node_days(), m.per_1000_node_days()),
+          .scale = if_given(m.has_scale(), m.scale()),
+          .per = m.per(),
+          .law = m.law(),
+          .weibull_k = if_given(m.has_weibull_k(), m.weibull_k()),
+          .branching = if_given(m.has_branching(), m.branching()),
+          .mean_lag_s = if_given(m.has_mean_lag_s(), m.mean_lag_s()),
+          .detection_s = if_given(m.has_detection_s(), m.detection_s()),
+          .diagnosis_s = if_given(m.has_diagnosis_s(), m.diagnosis_s()),
+          .repair_s = if_given(m.has_repair_s(), m.repair_s()),
+          .scope = m.scope(),
+          .remedy = m.remedy(),
+          .effect = m.effect()};
+}
+
+SlowOverride slow_from_message(const spec::SlowPart& m) {
+  return {.name = m.name(),
+          .scale = if_given(m.has_scale(), m.scale()),
+          .rate_per_hour = if_given(m.has_rate_per_hour(), m.rate_per_hour()),
+          .duration_s = if_given(m.has_duration_s(), m.duration_s()),
+          .share = if_given(m.has_share(), m.share()),
+          .slowdown = if_given(m.has_slowdown(), m.slowdown())};
+}
+
+// The rows of the failure log are read by the loader.
+ReliabilityRequest reliability_from_message(const spec::Reliability& m) {
+  ReliabilityRequest r{
+      .base = m.base(),
+      .rate_scale = m.rate_scale(),
+      .gpu_mtbf_h = m.gpu_mtbf_h(),
+      .failures_per_1000_node_days = m.failures_per_1000_node_days(),
+      .job_mtbf_h = m.job_mtbf_h(),
+      .law = m.law(),
+      .weibull_k = m.weibull_k(),
+      .failure_log = m.failure_log(),
+      .failure_log_gpus = m.failure_log_gpus(),
+      .corruption_detectors = {m.corruption_detectors().begin(), m.corruption_detectors().end()},
+      .restarts_can_fail = m.restarts_can_fail(),
+      .failure_rate_per_kelvin = m.failure_rate_per_kelvin(),
+      .power_cap_w = m.power_cap_w(),
+      .lemon_share = m.lemon_share(),
+      .lemon_factor = m.lemon_factor(),
+      .remove_lemons = m.remove_lemons(),
+      .evict_slow_after_s = m.evict_slow_after_s(),
+      .hosts_per_power_domain = m.hosts_per_power_domain()};
+  for (const spec::FailureClass& c : m.classes()) r.classes.push_back(class_from_message(c));
+  for (const spec::SlowPart& s : m.slow()) r.slow.push_back(slow_from_message(s));
+  return r;
+}
+
+CheckpointRequest checkpoint_from_message(const spec::Checkpoint& m) {
+  const spec::Storage& s = m.storage();
+  return {.policy = m.policy(),
+          .interval_s = m.interval_s(),
+          .rule = m.rule(),
+          .keep_last = m.keep_last(),
+          .archive_every_s = m.archive_every_s(),
+          .bytes = Bytes(m.bytes()),
+          .storage = {.write_gb_per_s = s.write_gigabytes_per_second(),
+                      .read_gb_per_s = s.read_gigabytes_per_second(),
+                      .shared_cap_gb_per_s = s.shared_gigabytes_per_second(),
+                      .background_share = s.background_share(),
+                      .data_loading_gb_per_s = s.data_loading_gigabytes_per_second(),
+                      .copy_out_gb_per_s_per_gpu = s.copy_out_gigabytes_per_second(),
+                      .peer_gb_per_s_per_gpu = s.peer_gigabytes_per_second(),
+                      .nvme_gb_per_s_per_host = s.nvme_gigabytes_per_second(),
+                      .memory_save_block_s = s.memory_save_block_s(),
+                      .attach_s = s.attach_s(),
+                      .planning_s = s.planning_s(),
+                      .wait_s = s.wait_s(),
+                      .measured_block_s = m.block_s(),
+                      .measured_save_s = m.save_s(),
+                      .measured_load_s = m.load_s()}};
+}
+
+RecoveryRequest recovery_from_message(const spec::Recovery& m) {
+  return {.policy = m.policy(),
+          .spares = m.spares(),
+          .technicians = m.technicians(),
+          .health_check_s = m.health_check_s(),
+          .restart_s = m.restart_s(),
+          .phases = {.diagnosis_s = m.diagnosis_s(),
+                     .reschedule_s = m.reschedule_s(),
+                     .start_s = m.start_s(),
+                     .init_s = m.init_s(),
+                     .warmup_s = m.warmup_s(),
+                     .maintenance_s = m.maintenance_s()}};
+}
+
 }  // namespace
 
 void default_spec(spec::Scenario* message) {
@@ -167,14 +330,12 @@ void default_spec(spec::Scenario* message) {
   to_message(defaults.plan, message->mutable_parallel());
   to_message(defaults.training, message->mutable_training());
   message->mutable_profile();
-  message->mutable_reliability()->set_base(defaults.reliability.base);
-  message->mutable_reliability()->set_rate_scale(defaults.reliability.rate_scale);
-  message->mutable_checkpoint()->set_policy(defaults.checkpoint.policy);
-  message->mutable_checkpoint()->set_interval_s(defaults.checkpoint.interval.seconds());
-  message->mutable_recovery()->set_policy(defaults.recovery.policy);
-  message->mutable_recovery()->set_spares(defaults.recovery.spares);
+  to_message(defaults.reliability, message->mutable_reliability());
+  to_message(defaults.checkpoint, message->mutable_checkpoint());
+  to_message(defaults.recovery, message->mutable_recovery());
   message->mutable_run()->set_days(defaults.run.days);
   message->mutable_run()->set_tokens(defaults.run.tokens);
+  message->mutable_run()->set_replicas(defaults.run.replicas);
   message->set_seed(defaults.seed);
 }
 
@@ -270,12 +431,11 @@ Scenario scenario_from_message(const spec::Scenario& m) {
   scenario.gpus = m.gpus();
   scenario.plan = plan_from_message(m.parallel());
   scenario.training = training_from_message(m.training());
-  scenario.reliability = {.base = m.reliability().base(),
-                          .rate_scale = m.reliability().rate_scale()};
-  scenario.checkpoint = {.policy = m.checkpoint().policy(),
-                         .interval = seconds_rounded_up(m.checkpoint().interval_s())};
-  scenario.recovery = {.policy = m.recovery().policy(), .spares = m.recovery().spares()};
-  scenario.run = {.days = m.run().days(), .tokens = m.run().tokens()};
+  scenario.reliability = reliability_from_message(m.reliability());
+  scenario.checkpoint = checkpoint_from_message(m.checkpoint());
+  scenario.recovery = recovery_from_message(m.recovery());
+  scenario.run = {
+      .days = m.run().days(), .tokens = m.run().tokens(), .replicas = m.run().replicas()};
   scenario.seed = m.seed();
   if (m.has_published()) {
     scenario.published =

@@ -1,6 +1,8 @@
 #include "tools/simulation/step_time_model.h"
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "sim/base/error.h"
 #include "tools/simulation/simulate_step.h"
@@ -51,18 +53,63 @@ Duration SimulatedStepTime::step_time(const Condition& condition) const {
   return seconds_rounded_up(seconds * spread * condition.job_permille / 1000.0);
 }
 
+namespace {
+
+// Stage by stage, how slow one replica's slowest GPU and NIC are.
+struct SlowReplica {
+  std::map<int64_t, SlowPart> stages;  // by stage; `gpu` unused
+};
+
+// At every stage at least as slow: the other replica is never waited for.
+bool covers(const SlowReplica& slow, const SlowReplica& other) {
+  return std::all_of(other.stages.begin(), other.stages.end(), [&](const auto& entry) {
+    const auto same = slow.stages.find(entry.first);
+    return same != slow.stages.end() &&
+           same->second.compute_permille <= entry.second.compute_permille &&
+           same->second.nic_permille <= entry.second.nic_permille;
+  });
+}
+
+bool operator<(const SlowReplica& a, const SlowReplica& b) { return a.stages < b.stages; }
+
+}  // namespace
+
 Condition SimulatedStepTime::canonical(const Condition& condition) const {
   const ClusterSpec& cluster = scenario_.cluster;
   const bool alike = cluster.placement == PlacementKind::kTopologyOrder &&
                      cluster.unavailable_hosts.empty() && cluster.unavailable_fraction == 0 &&
                      cluster.degraded.empty();
-  Condition same = condition;
-  if (alike && same.slow.size() == 1) {
-    const RankCoordinates at =
-        coordinates_of(RankId(static_cast<size_t>(same.slow.front().gpu)), scenario_.plan);
-    same.slow.front().gpu =
-        static_cast<int64_t>(rank_at({.pp = at.pp}, scenario_.plan).index());
+  if (!alike || condition.slow.empty()) return condition;
+  const ParallelPlan& plan = scenario_.plan;
+  std::map<int64_t, SlowReplica> by_replica;
+  for (const SlowPart& part : condition.slow) {
+    if (part.gpu >= scenario_.gpus) continue;
+    const RankCoordinates at = coordinates_of(RankId(static_cast<size_t>(part.gpu)), plan);
+    SlowPart& stage = by_replica[at.dp].stages[at.pp];
+    stage.compute_permille = std::min(stage.compute_permille, part.compute_permille);
+    stage.nic_permille = std::min(stage.nic_permille, part.nic_permille);
   }
+  std::vector<SlowReplica> kept;
+  for (const auto& [dp, replica] : by_replica) {
+    if (std::any_of(kept.begin(), kept.end(),
+                    [&](const SlowReplica& k) { return covers(k, replica); })) {
+      continue;
+    }
+    std::erase_if(kept, [&](const SlowReplica& k) { return covers(replica, k); });
+    kept.push_back(replica);
+  }
+  std::sort(kept.begin(), kept.end());
+  Condition same = condition;
+  same.slow.clear();
+  for (size_t dp = 0; dp < kept.size(); ++dp) {
+    for (const auto& [stage, part] : kept[dp].stages) {
+      const RankId rank = rank_at({.pp = stage, .dp = static_cast<int64_t>(dp)}, plan);
+      same.slow.push_back({.gpu = static_cast<int64_t>(rank.index()),
+                           .compute_permille = part.compute_permille,
+                           .nic_permille = part.nic_permille});
+    }
+  }
+  std::sort(same.slow.begin(), same.slow.end());
   return same;
 }
 

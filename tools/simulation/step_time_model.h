@@ -14,7 +14,9 @@ class SimulatedStepTime final : public StepTimeModel {
   // Must outlive this object: the scenario.
   explicit SimulatedStepTime(const Scenario& scenario) : scenario_(scenario) {}
   Duration step_time(const Condition& condition) const override;
-  // A single slow part is that of the first replica: all replicas are alike where ranks are placed in topology order.
+  // Where ranks are placed in topology order and nothing is degraded, replicas are alike: a replica is its slowest GPU and
+  // NIC of each stage, whichever of its ranks those are; one that is nowhere slower than another is never waited for; the
+  // rest are the first replicas, in one order.
   Condition canonical(const Condition& condition) const override;
 
  private:

@@ -5,10 +5,13 @@
 //   const RunResult run = run_scenario(scenario, step, {.days = 54}, {.threads = 2});
 #pragma once
 
+#include <vector>
+
 #include "sim/job/campaign.h"
 #include "sim/metrics/run_result.h"
 #include "sim/metrics/step_result.h"
 #include "tools/scenario/scenario.h"
+#include "traces/db/run_database.h"
 
 namespace herdsim {
 
@@ -16,7 +19,7 @@ namespace herdsim {
 struct RunHorizon {
   double days = 0;
   double tokens = 0;
-  int64_t replicas = 1;
+  int64_t replicas = 0;  // 0: as the scenario says
 
   bool is_asked() const { return days > 0 || tokens > 0; }
 };
@@ -29,5 +32,11 @@ CampaignRequest campaign_request(const Scenario& scenario, const RunHorizon& hor
 // Throws: SpecError for a scenario that cannot run for weeks, such as one without a horizon.
 RunResult run_scenario(const Scenario& scenario, const StepResult& step, const RunHorizon& horizon,
                        const CampaignOptions& options);
+// The same, and what each failure class and slow part costs (`contributions`).
+RunResult run_and_rank_scenario(const Scenario& scenario, const StepResult& step,
+                                const RunHorizon& horizon, const CampaignOptions& options);
+
+// The figures of a run for a database, under names that begin with "run.".
+std::vector<Metric> run_metrics(const RunResult& run);
 
 }  // namespace herdsim

@@ -71,26 +71,6 @@ struct Outcome {
   std::vector<Metric> metrics;
 };
 
-std::vector<Metric> run_metrics(const RunResult& run) {
-  std::vector<Metric> metrics = {
-      {"run.effective_training_time", run.effective_training_time(), ""},
-      {"run.effective_training_time_p05", run.effective_training_time_quantile(0.05), ""},
-      {"run.effective_training_time_p95", run.effective_training_time_quantile(0.95), ""},
-      {"run.gpu_energy_mwh", run.gpu_energy_megawatt_hours(), "MWh"},
-      {"run.gpu_hours", run.gpu_hours(), "h"},
-      {"run.horizon_s", run.mean_horizon_seconds(), "s"},
-      {"run.mean_time_between_interruptions_s", run.mean_time_between_interruptions_seconds(), "s"},
-      {"run.mfu", run.mfu(), ""},
-      {"run.planned_interruptions", run.planned(), ""},
-      {"run.tokens", run.tokens(), ""},
-      {"run.unexpected_interruptions", run.unexpected(), ""}};
-  const auto account = run.time_account_seconds();
-  for (size_t i = 0; i < kRunTerms; ++i) {
-    metrics.push_back({fmt::format("run.time_account.{}", kRunTermNames[i]), account[i], "s"});
-  }
-  return metrics;
-}
-
 void simulate_point(const SweepRequest& request, const SweepGrid& grid, Outcome& outcome) {
   std::vector<std::string> sets = request.sets;
   for (std::string& set : grid.sets(outcome.point)) sets.push_back(std::move(set));
@@ -202,7 +182,7 @@ SweepResult collect(RunDatabase& database, const std::string& sweep, const Sweep
 }
 
 void check_horizon(const RunHorizon& horizon) {
-  if (horizon.is_asked() || horizon.replicas == 1) return;
+  if (horizon.is_asked() || horizon.replicas == 0) return;
   throw SpecError({{.field = "--replicas",
                     .problem = "a step has no replicas: it is the same every time",
                     .allowed = "with --days or --tokens, or an axis seed=1:N:1"}});

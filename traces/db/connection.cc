@@ -124,11 +124,16 @@ void DatabaseConnection::create_schema() {
 }
 
 void DatabaseConnection::bring_up_to_date() {
-  Statement version(database_.get(), path_, "PRAGMA user_version");
-  version.step();
-  if (version.integer(0) == kSchemaVersion) return;
-  version.run();
+  {
+    Statement version(database_.get(), path_, "PRAGMA user_version");
+    version.step();
+    if (version.integer(0) >= kSchemaVersion) return;
+  }
   Transaction transaction(*this);
+  // Version 1 never wrote failures or links, whose columns have changed, and had no account of weeks.
+  execute("DROP TABLE IF EXISTS failures");
+  execute("DROP TABLE IF EXISTS links");
+  execute("DROP VIEW IF EXISTS v_time_account");
   execute(std::string(embedded_run_database_schema()[0].second).c_str());
   execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
   transaction.commit();

@@ -81,6 +81,7 @@ class DatabaseConnection {
  private:
   void open(int flags);
   void create_schema();
+  // A file of an older program gets what it lacks.
   void bring_up_to_date();
   void check_for_damage();
 

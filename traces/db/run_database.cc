@@ -51,6 +51,9 @@ constexpr char kRunMetrics[] =
     "NOT NULL ORDER BY name";
 constexpr char kAddMetric[] =
     "INSERT OR REPLACE INTO metrics(run_id, name, value, unit) VALUES (?, ?, ?, ?)";
+constexpr char kAddFailure[] =
+    "INSERT INTO failures(run_id, replica, at_s, failure_class, component, planned, down_s, "
+    "lost_work_s, recovered_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
 constexpr char kAddRankTime[] =
     "INSERT INTO rank_time(run_id, rank_class, stage, first_rank, ranks, term, seconds)"
     " VALUES (?, ?, ?, ?, ?, ?, ?)";
@@ -246,6 +249,19 @@ void RunDatabase::add_trace(int64_t run_id, const StepTrace& trace) {
               unless(s.chunk < 0, int64_t{s.chunk}), unless(s.bytes.count() == 0, s.bytes),
               unless(s.flops.count() == 0, s.flops.count()),
               unless(s.flow == 0, static_cast<int64_t>(s.flow)))
+        .run();
+  }
+  transaction.commit();
+}
+
+void RunDatabase::add_failures(int64_t run_id, int64_t replica,
+                               std::span<const FailureRow> failures) {
+  Transaction transaction(*connection_);
+  Statement& insert = connection_->prepared(kAddFailure);
+  for (const FailureRow& f : failures) {
+    insert
+        .bind(run_id, replica, f.at_s, f.failure_class, f.component, int64_t{f.planned}, f.down_s,
+              f.lost_work_s, unless(f.recovered_by.empty(), f.recovered_by))
         .run();
   }
   transaction.commit();

@@ -53,6 +53,17 @@ struct Metric {
   std::string unit;
 };
 
+// Something that went wrong in weeks of training.
+struct FailureRow {
+  double at_s = 0;
+  std::string failure_class;
+  std::string component;  // "host 37"
+  bool planned = false;
+  std::optional<double> down_s;  // until training went on; none where it did not stop
+  std::optional<double> lost_work_s;
+  std::string recovered_by;  // "spare host; remote store"
+};
+
 // A prediction beside a published figure.
 struct Comparison {
   std::string name;      // the scenario, target or row
@@ -102,6 +113,8 @@ class RunDatabase {
   void add_comparisons(const std::string& suite, std::span<const Comparison> comparisons);
   // Adds the spans of a step that was added before.
   void add_trace(int64_t run_id, const StepTrace& trace);
+  // Adds what went wrong in a replica of a run that was added before.
+  void add_failures(int64_t run_id, int64_t replica, std::span<const FailureRow> failures);
   // Adds further figures; a name that is there is replaced.
   void add_metrics(int64_t run_id, std::span<const Metric> metrics);
   // The run of a point, if a sweep has been there.

@@ -119,7 +119,8 @@ CREATE TABLE IF NOT EXISTS failures (
   component TEXT NOT NULL,
   planned INTEGER NOT NULL,             -- 1 or 0
   down_s REAL,                          -- until training went on
-  lost_work_s REAL                      -- done since the checkpoint that was loaded
+  lost_work_s REAL,                     -- done since the checkpoint that was loaded
+  recovered_by TEXT                     -- 'spare host; remote store'
 );
 CREATE INDEX IF NOT EXISTS failures_by_run ON failures(run_id, replica, at_s);
 
@@ -146,11 +147,12 @@ SELECT run_id, kind, scenario, gpus, round(step_time_s, 4) AS step_time_s, round
        sweep_point, warnings <> '' AS has_warnings
 FROM runs ORDER BY run_id DESC;
 
--- Where the time goes: one row a term, seconds of the mean rank and share of the whole.
+-- Where the time goes: one row a term; of a step, seconds of the mean rank; of a run of weeks, seconds of the mean replica.
 CREATE VIEW IF NOT EXISTS v_time_account AS
-SELECT runs.run_id, runs.scenario, substr(metrics.name, length('time_account.') + 1) AS term,
+SELECT runs.run_id, runs.scenario, substr(metrics.name, instr(metrics.name, 'time_account.') + length('time_account.')) AS term,
        metrics.value AS seconds,
        100 * metrics.value / sum(metrics.value) OVER (PARTITION BY runs.run_id) AS percent
 FROM runs JOIN metrics USING (run_id)
-WHERE metrics.name LIKE 'time\_account.%' ESCAPE '\' AND metrics.unit = 's'
+WHERE metrics.name LIKE CASE runs.kind WHEN 'run' THEN 'run.time\_account.%' ELSE 'time\_account.%' END ESCAPE '\'
+  AND metrics.unit = 's'
 ORDER BY runs.run_id, metrics.value DESC;

@@ -15,9 +15,9 @@ namespace {
 
 CampaignRequest small_request() {
   CampaignRequest request = llama3_request(3);
-  request.days = 20;
-  request.slow = {"fail_slow_network", "slow_hosts"};
-  request.rate_scale = 3;
+  request.run.days = 20;
+  request.reliability.slow = {{.name = "fail_slow_network"}, {.name = "slow_hosts"}};
+  request.reliability.rate_scale = 3;
   return request;
 }
 
@@ -36,30 +36,30 @@ TEST(Campaign, the_account_sums_to_the_horizon_under_every_policy_and_base) {
   for (const RecoveryPolicy& recovery : recovery_policies()) {
     for (const CheckpointPolicy& checkpoint : checkpoint_policies()) {
       CampaignRequest request = small_request();
-      request.recovery_policy = recovery.name;
-      request.checkpoint_policy = checkpoint.name;
-      request.spares = 6;
-      request.technicians = 4;
-      request.evict_slow_after_s = 7200;
-      request.restarts_can_fail = checkpoint.name != "sync";
+      request.recovery.policy = recovery.name;
+      request.checkpoint.policy = checkpoint.name;
+      request.recovery.spares = 6;
+      request.recovery.technicians = 4;
+      request.reliability.evict_slow_after_s = 7200;
+      request.reliability.restarts_can_fail = checkpoint.name != "sync";
       expect_account_adds_up(run(request),
                              std::string(recovery.name) + " with " + std::string(checkpoint.name));
     }
   }
   for (const ReliabilityBase& base : reliability_bases()) {
     CampaignRequest request = small_request();
-    request.reliability_base = base.name;
+    request.reliability.base = base.name;
     expect_account_adds_up(run(request), base.name);
   }
 }
 
 TEST(Campaign, is_the_same_for_any_number_of_threads_and_any_other_replicas) {
   CampaignRequest request = small_request();
-  request.replicas = 12;
+  request.run.replicas = 12;
   const RunResult one = run(request, 1);
   EXPECT_EQ(one.fingerprint(), run(request, 2).fingerprint());
   EXPECT_EQ(one.fingerprint(), run(request, 7).fingerprint());
-  request.replicas = 5;
+  request.run.replicas = 5;
   const RunResult fewer = run(request, 3);
   for (size_t i = 0; i < fewer.replicas.size(); ++i)
     EXPECT_EQ(fewer.replicas[i].account, one.replicas[i].account) << i;
@@ -70,8 +70,8 @@ TEST(Campaign, is_the_same_for_any_number_of_threads_and_any_other_replicas) {
 TEST(Campaign, a_change_of_policy_leaves_the_failures_as_they_are) {
   CampaignRequest request = small_request();
   const RunResult base = run(request);
-  request.recovery_policy = "warm-standby";
-  request.checkpoint_policy = "tiered";
+  request.recovery.policy = "warm-standby";
+  request.checkpoint.policy = "tiered";
   const RunResult other = run(request);
   for (size_t i = 0; i < base.replicas.size(); ++i) {
     for (size_t c = 0; c < base.class_names.size(); ++c) {
@@ -85,7 +85,7 @@ TEST(Campaign, a_change_of_policy_leaves_the_failures_as_they_are) {
 TEST(Campaign, halving_a_class_keeps_a_subset_of_its_events) {
   CampaignRequest request = llama3_request(20);
   const RunResult base = run(request);
-  request.classes = {{.name = "faulty_gpu", .scale = 0.5}};
+  request.reliability.classes = {{.name = "faulty_gpu", .scale = 0.5}};
   const RunResult half = run(request);
   int64_t all = 0, kept = 0;
   for (size_t i = 0; i < base.replicas.size(); ++i) {
@@ -105,7 +105,7 @@ TEST(Campaign, halving_a_class_keeps_a_subset_of_its_events) {
 
 TEST(Campaign, nothing_failing_is_all_training_but_for_saves) {
   CampaignRequest request = llama3_request(1);
-  request.reliability_base = "none";
+  request.reliability.base = "none";
   const RunResult result = run(request);
   const auto account = result.time_account_seconds();
   const double stall = account[static_cast<size_t>(RunTerm::kCheckpointStall)];
@@ -119,7 +119,7 @@ TEST(Campaign, more_failures_and_longer_restarts_never_help) {
   double last = 1;
   for (const double scale : {0.25, 0.5, 1.0, 2.0, 4.0}) {
     CampaignRequest request = llama3_request(40);
-    request.rate_scale = scale;
+    request.reliability.rate_scale = scale;
     const double now = run(request).effective_training_time();
     EXPECT_LT(now, last) << scale;
     last = now;
@@ -127,7 +127,7 @@ TEST(Campaign, more_failures_and_longer_restarts_never_help) {
   last = 1;
   for (const double reschedule : {0.0, 180.0, 1800.0}) {
     CampaignRequest request = llama3_request(40);
-    request.phases.reschedule_s = reschedule;
+    request.recovery.phases.reschedule_s = reschedule;
     const double now = run(request).effective_training_time();
     EXPECT_LT(now, last) << reschedule;
     last = now;
@@ -137,8 +137,8 @@ TEST(Campaign, more_failures_and_longer_restarts_never_help) {
 TEST(Campaign, policies_rank_as_published) {
   const auto effective = [](std::string_view recovery, std::string_view checkpoint) {
     CampaignRequest request = llama3_request(40);
-    request.recovery_policy = recovery;
-    request.checkpoint_policy = checkpoint;
+    request.recovery.policy = recovery;
+    request.checkpoint.policy = checkpoint;
     return run(request).effective_training_time();
   };
   const double base = effective("restart-with-spares", "async");
@@ -152,8 +152,8 @@ TEST(Campaign, policies_rank_as_published) {
 
 TEST(Campaign, a_target_of_tokens_ends_with_exactly_its_steps) {
   CampaignRequest request = llama3_request(4);
-  request.days = 0;
-  request.tokens = 1000.5 * 2048 * 8192;
+  request.run.days = 0;
+  request.run.tokens = 1000.5 * 2048 * 8192;
   const RunResult result = run(request);
   for (const ReplicaResult& replica : result.replicas) EXPECT_EQ(replica.steps, 1001);
   expect_account_adds_up(result, "tokens");
@@ -162,9 +162,9 @@ TEST(Campaign, a_target_of_tokens_ends_with_exactly_its_steps) {
 
 TEST(Campaign, a_target_that_cannot_be_reached_is_given_up_and_said) {
   CampaignRequest request = llama3_request(1);
-  request.days = 0;
-  request.tokens = 1e5 * 2048 * 8192;
-  request.checkpoint_policy = "none";
+  request.run.days = 0;
+  request.run.tokens = 1e5 * 2048 * 8192;
+  request.checkpoint.policy = "none";
   const RunResult result = run(request);
   ASSERT_EQ(result.warnings.size(), 2u);
   EXPECT_NE(result.warnings[1].find("run.tokens"), std::string::npos);
@@ -172,7 +172,7 @@ TEST(Campaign, a_target_that_cannot_be_reached_is_given_up_and_said) {
 
 TEST(Campaign, removing_stragglers_gives_their_slowdown_back) {
   CampaignRequest request = llama3_request(10);
-  request.slow = {"slow_hosts"};
+  request.reliability.slow = {{.name = "slow_hosts"}};
   const CampaignSpec spec = resolve(request);
   const PaceOfTheSlowest model({.nominal = request.nominal_step, .data_parallel = 128});
   const double with = run_campaign(spec, model, {}).effective_training_time();
@@ -180,23 +180,23 @@ TEST(Campaign, removing_stragglers_gives_their_slowdown_back) {
       run_campaign(without_stragglers(spec), model, {}).effective_training_time();
   // One host in ten slow by 10 % on nine tenths of the step: the whole job is.
   EXPECT_NEAR(with / without, 1 / 1.09, 0.01);
-  request.evict_slow_after_s = 3600;
+  request.reliability.evict_slow_after_s = 3600;
   EXPECT_GT(run(request).effective_training_time(), without - 0.01);
 }
 
 TEST(Campaign, a_checksum_leaves_wrong_arithmetic_undetected) {
   CampaignRequest request = llama3_request(100);
-  request.corruption_detectors = {"transfer_checksum"};
+  request.reliability.corruption_detectors = {"transfer_checksum"};
   const RunResult blind = run(request);
   double undetected = 0;
   for (const ReplicaResult& replica : blind.replicas)
     undetected += static_cast<double>(replica.undetected_corruptions) / 100;
   // 90 % of six, standard error 0.23: 5 sigma.
   EXPECT_NEAR(undetected, 5.4, 1.2);
-  request.corruption_detectors = {"loss_watch", "block_recompute"};
+  request.reliability.corruption_detectors = {"loss_watch", "block_recompute"};
   request.seed = 1;
   const RunResult both = run(request);
-  request.corruption_detectors = {"loss_watch"};
+  request.reliability.corruption_detectors = {"loss_watch"};
   const RunResult watch = run(request);
   const auto lost = [](const RunResult& r) {
     return r.time_account_seconds()[static_cast<size_t>(RunTerm::kLostWork)];
@@ -210,8 +210,8 @@ TEST(Campaign, a_corruption_costs_its_latency_and_the_way_back) {
   // Form 7: latency + D/2, and half a save's delay more or less, of steps; 300 replicas of 20
   // events, whose latencies have a standard deviation of 2.9 times their mean: 4.5 sigma is 17 %.
   CampaignRequest request = llama3_request(300);
-  request.reliability_base = "none";
-  request.classes = {{.name = "silent_data_corruption", .scale = 20.0 / 6}};
+  request.reliability.base = "none";
+  request.reliability.classes = {{.name = "silent_data_corruption", .scale = 20.0 / 6}};
   const RunResult result = run(request);
   const double lost = result.time_account_seconds()[static_cast<size_t>(RunTerm::kLostWork)];
   EXPECT_NEAR(lost / result.interruptions(0) / corruption_loss({.interval = 300}, 14'400), 1, 0.17);
@@ -221,10 +221,10 @@ TEST(Campaign, replica_level_recovery_costs_its_stall_and_a_share_of_the_restart
   // Form 6 at 16,384 GPUs and one failure in an hour: s = 10 + 120 + 30 s, u the rest of a full
   // restart.
   CampaignRequest request = llama3_request(40);
-  request.reliability_base = "none";
-  request.classes = {{.name = "cpu", .rate_per_hour = 1.0 / 16'384}};
-  request.spares = 400;
-  request.recovery_policy = "replica-level";
+  request.reliability.base = "none";
+  request.reliability.classes = {{.name = "cpu", .rate_per_hour = 1.0 / 16'384}};
+  request.recovery.spares = 400;
+  request.recovery.policy = "replica-level";
   const RunResult result = run(request);
   const double u = 180 + 60 + 30 + 60 + 129;
   const double form = ettr_replica_level({.mtbf = 3600, .restart = u}, 160, 128);
@@ -238,7 +238,7 @@ TEST(Campaign, spares_below_the_hosts_in_repair_make_the_job_wait) {
   double last = 1e12;
   for (const int64_t spares : {8, 14, 20, 26}) {
     CampaignRequest request = llama3_request(20);
-    request.spares = spares;
+    request.recovery.spares = spares;
     const double waiting =
         run(request).time_account_seconds()[static_cast<size_t>(RunTerm::kWaitingForSpares)];
     EXPECT_LE(waiting, last) << spares;
@@ -250,7 +250,7 @@ TEST(Campaign, spares_below_the_hosts_in_repair_make_the_job_wait) {
 TEST(Campaign, few_kept_snapshots_lose_more_to_corruption) {
   CampaignRequest request = llama3_request(60);
   const double all = run(request).effective_training_time();
-  request.keep_last = 3;
+  request.checkpoint.keep_last = 3;
   EXPECT_LT(run(request).effective_training_time(), all - 0.002);
 }
 
@@ -272,23 +272,23 @@ TEST(Campaign, the_trace_covers_the_horizon_without_gaps) {
 
 TEST(CampaignSpec, every_fault_of_a_request_is_named_at_once) {
   CampaignRequest request = llama3_request(1);
-  request.rate_scale = -1;
-  request.days = 0;
-  request.spares = 5000;
-  request.checkpoint_policy = "asinc";
-  request.recovery_policy = "restart-with-spare";
-  request.classes = {{.name = "faulty_gpo", .rate_per_hour = 1},
-                     {.name = "nic", .rate_per_hour = -2}};
+  request.reliability.rate_scale = -1;
+  request.run.days = 0;
+  request.recovery.spares = -1;
+  request.checkpoint.policy = "asinc";
+  request.recovery.policy = "restart-with-spare";
+  request.reliability.classes = {{.name = "faulty_gpo", .rate_per_hour = 1},
+                                 {.name = "nic", .rate_per_hour = -2}};
   try {
     resolve(request);
     FAIL() << "accepted";
   } catch (const SpecError& error) {
     std::set<std::string> fields;
     for (const Fault& fault : error.faults()) fields.insert(fault.field);
-    EXPECT_EQ(fields,
-              (std::set<std::string>{"reliability.rate_scale", "run.days", "recovery.spares",
-                                     "checkpoint.policy", "recovery.policy", "reliability.classes",
-                                     "reliability.classes.nic.rate_per_hour"}));
+    EXPECT_EQ(fields, (std::set<std::string>{"reliability.rate_scale", "run.days",
+                                             "recovery.spares", "checkpoint.policy",
+                                             "recovery.policy", "reliability.classes[0].name",
+                                             "reliability.classes[1].rate_per_hour"}));
     const std::string text = error.what();
     EXPECT_NE(text.find("did you mean \"async\""), std::string::npos) << text;
     EXPECT_NE(text.find("did you mean \"faulty_gpu\""), std::string::npos) << text;
@@ -297,7 +297,7 @@ TEST(CampaignSpec, every_fault_of_a_request_is_named_at_once) {
 
 TEST(CampaignSpec, a_save_longer_than_its_interval_warns) {
   CampaignRequest request = llama3_request(1);
-  request.checkpoint_interval_s = 20;
+  request.checkpoint.interval_s = 20;
   const CampaignSpec spec = resolve(request);
   ASSERT_EQ(spec.warnings.size(), 1u);
   EXPECT_NE(spec.warnings[0].find("saves queue"), std::string::npos);
@@ -305,16 +305,16 @@ TEST(CampaignSpec, a_save_longer_than_its_interval_warns) {
 
 TEST(CampaignSpec, interval_rules_follow_their_forms) {
   CampaignRequest request = llama3_request(30);
-  request.storage.copy_out_gb_per_s_per_gpu = 0.0323;  // 10 s blocked
-  request.interval_rule = "young";
+  request.checkpoint.storage.copy_out_gb_per_s_per_gpu = 0.0323;  // 10 s blocked
+  request.checkpoint.rule = "young";
   const CampaignSpec young = resolve(request);
   EXPECT_NEAR(static_cast<double>(young.checkpoints.tiers[0].period_steps) * 6.2, 472, 6.2);
   const double at_young = run(request).effective_training_time();
-  request.interval_rule = "adaptive";
+  request.checkpoint.rule = "adaptive";
   EXPECT_NEAR(run(request).effective_training_time(), at_young, 0.003);
-  request.interval_rule = "fixed";
+  request.checkpoint.rule = "fixed";
   for (const double interval : {100.0, 2500.0}) {
-    request.checkpoint_interval_s = interval;
+    request.checkpoint.interval_s = interval;
     EXPECT_LT(run(request).effective_training_time(), at_young) << interval;
   }
 }

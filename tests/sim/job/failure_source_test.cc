@@ -12,8 +12,8 @@ namespace {
 
 CampaignSpec one_class(std::string name, double rate_per_gpu_hour, std::string law) {
   CampaignRequest request = llama3_request(1);
-  request.reliability_base = "none";
-  request.classes = {
+  request.reliability.base = "none";
+  request.reliability.classes = {
       {.name = std::move(name), .rate_per_hour = rate_per_gpu_hour, .law = std::move(law)}};
   return resolve(request);
 }
@@ -78,9 +78,9 @@ TEST(FailureSource, a_weibull_class_has_its_shape_and_rate) {
 
 TEST(FailureSource, an_empirical_law_draws_from_the_log) {
   CampaignRequest request = llama3_request(1);
-  request.reliability_base = "none";
-  request.classes = {
-      {.name = "nic", .rate_per_hour = 3600 / 300.0 / 16'384, .gaps = {500, 100, 300}}};
+  request.reliability.base = "none";
+  request.reliability.log = {
+      {.name = "nic", .gaps_seconds = {500, 100, 300}, .rate_per_hour = 3600 / 300.0 / 16'384}};
   const auto times = failure_times(resolve(request), 0, 3e6);
   for (size_t i = 1; i < times.size(); ++i) {
     EXPECT_GE(times[i] - times[i - 1], 99.9);
@@ -92,7 +92,7 @@ TEST(FailureSource, an_empirical_law_draws_from_the_log) {
 TEST(FailureSource, links_and_tors_fail_at_their_published_rates) {
   // HPN: 16.6 NIC-ToR links and 0.9 ToRs in 54 days at 16,384; 200 replicas, 5 sigma.
   CampaignRequest request = llama3_request(200);
-  request.reliability_base = "hpn-links";
+  request.reliability.base = "hpn-links";
   const RunResult result = run(request);
   EXPECT_NEAR(result.interruptions(0), 16.6, 5 * std::sqrt(16.6 / 200) + 0.05);
   EXPECT_NEAR(result.interruptions(1), 0.93, 5 * std::sqrt(0.93 / 200) + 0.05);
@@ -102,17 +102,17 @@ TEST(FailureSource, lemons_fail_more_until_they_are_removed) {
   // 1 % of the hosts fail 41 times as often: 40 % more failures of hosts. Three strikes end most of
   // that.
   CampaignRequest request = llama3_request(60);
-  request.reliability_base = "rsc-2";
+  request.reliability.base = "rsc-2";
   const double plain = run(request).unexpected();
-  request.lemon_share = 0.01;
-  request.lemon_factor = 41;
+  request.reliability.lemon_share = 0.01;
+  request.reliability.lemon_factor = 41;
   const double with = run(request).unexpected();
   // Lemons in repair do not fail again: each is away for 40.4 h after each of its failures.
   const double extra_per_hour = 40 * 2.34 / 1000 / 24;
   const double expected = 1 + 40 * 20 / (1 + extra_per_hour * 40.4) / 2048;
   // Two Poisson counts of 15,500 and 21,000: 5 sigma is 5.5 %.
   EXPECT_NEAR(with / plain, expected, 0.055 * expected);
-  request.remove_lemons = true;
+  request.reliability.remove_lemons = true;
   const double removed = run(request).unexpected();
   // At most three extra failures of each of the 20 remain.
   EXPECT_LE(removed, plain + 3 * 20);

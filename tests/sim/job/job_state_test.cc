@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include "sim/job/condition.h"
 #include "sim/job/recovery_policy.h"
@@ -78,9 +83,42 @@ class CountingModel final : public StepTimeModel {
 TEST(Condition, a_step_is_simulated_once_a_condition) {
   const CountingModel model;
   MemoisedStepTime memo(model);
-  for (int i = 0; i < 100; ++i) memo({.clock_permille = 990 + i % 4});
+  for (int i = 0; i < 100; ++i) memo.step_time({.clock_permille = 990 + i % 4});
   EXPECT_EQ(model.calls, 4);
   EXPECT_EQ(memo.distinct_conditions(), 4u);
+}
+
+// Returns only once two simulations are under way, or after ten seconds in vain.
+class NeedsCompany final : public StepTimeModel {
+ public:
+  Duration step_time(const Condition&) const override {
+    std::unique_lock lock(mutex_);
+    ++inside_;
+    arrived_.notify_all();
+    const bool company =
+        arrived_.wait_for(lock, std::chrono::seconds(10), [&] { return inside_ >= 2; });
+    return company ? seconds(1) : seconds(2);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable arrived_;
+  mutable int inside_ = 0;
+};
+
+TEST(Condition, threads_simulate_different_conditions_side_by_side) {
+  const NeedsCompany model;
+  const MemoisedStepTime memo(model);
+  std::vector<Duration> times(2);
+  {
+    std::vector<std::jthread> pool;
+    for (int i = 0; i < 2; ++i) {
+      pool.emplace_back(
+          [&, i] { times[static_cast<size_t>(i)] = memo.step_time({.clock_permille = 900 + i}); });
+    }
+  }
+  EXPECT_EQ(times[0], seconds(1));
+  EXPECT_EQ(times[1], seconds(1));
 }
 
 }  // namespace

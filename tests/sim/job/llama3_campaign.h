@@ -8,11 +8,10 @@ namespace herdsim {
 inline CampaignRequest llama3_request(int64_t replicas) {
   return {.scenario = "llama3-405b-16384",
           .machine = {.gpus = 16'384},
+          .run = {.days = 54, .replicas = replicas},
           .nominal_step = milliseconds(6'200),
           .data_parallel = 128,
-          .tokens_per_step = 2048 * 8192,
-          .days = 54,
-          .replicas = replicas};
+          .tokens_per_step = 2048 * 8192};
 }
 
 inline RunResult run(const CampaignRequest& request, int threads = 2) {

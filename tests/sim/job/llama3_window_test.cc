@@ -84,8 +84,8 @@ TEST(Llama3, corruptions_are_few_and_costly) {
 
 TEST(Llama3, the_day_swings_the_step_by_one_to_two_per_cent) {
   CampaignRequest request = llama3_request(1);
-  request.reliability_base = "none";
-  request.slow = {"diurnal_clock"};
+  request.reliability.base = "none";
+  request.reliability.slow = {{.name = "diurnal_clock"}};
   const CampaignSpec spec = resolve(request);
   CampaignTrace trace;
   const PaceOfTheSlowest model(

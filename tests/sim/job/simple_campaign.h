@@ -25,24 +25,25 @@ inline constexpr Duration kShortStep = milliseconds(100);
 inline CampaignSpec campaign_of(const SimpleCampaign& simple) {
   const CheckpointProblem& p = simple.problem;
   CampaignRequest request{.scenario = "simple", .machine = {.gpus = 8}};
-  request.reliability_base = "none";
-  request.classes = {{.name = "nccl_watchdog_timeout", .rate_per_hour = 3600 / p.mtbf / 8}};
-  request.corruption_detectors = {};
-  request.restarts_can_fail = simple.restarts_can_fail;
-  request.weibull_k = simple.weibull_k;
-  request.checkpoint_interval_s = p.interval;
-  request.checkpoint_bytes = gigabytes(8);
-  request.storage = {.write_gb_per_s = p.persist > 0 ? 8 / p.persist : 1e9,
-                     .read_gb_per_s = 1e9,
-                     .shared_cap_gb_per_s = 1e12,
-                     .copy_out_gb_per_s_per_gpu = p.write > 0 ? 1 / p.write : 1e9};
-  request.spares = 0;
-  request.phases = {
+  request.reliability.base = "none";
+  request.reliability.classes = {
+      {.name = "nccl_watchdog_timeout", .rate_per_hour = 3600 / p.mtbf / 8}};
+  request.reliability.corruption_detectors = {};
+  request.reliability.restarts_can_fail = simple.restarts_can_fail;
+  request.reliability.weibull_k = simple.weibull_k;
+  request.checkpoint.interval_s = p.interval;
+  request.checkpoint.bytes = gigabytes(8);
+  request.checkpoint.storage = {.write_gb_per_s = p.persist > 0 ? 8 / p.persist : 1e9,
+                                .read_gb_per_s = 1e9,
+                                .shared_cap_gb_per_s = 1e12,
+                                .copy_out_gb_per_s_per_gpu = p.write > 0 ? 1 / p.write : 1e9};
+  request.recovery.spares = 0;
+  request.recovery.phases = {
       .diagnosis_s = p.restart, .reschedule_s = 0, .start_s = 0, .init_s = 0, .warmup_s = 0};
   request.nominal_step = kShortStep;
-  request.days =
+  request.run.days =
       simple.failures * (p.mtbf + p.restart) / static_cast<double>(simple.replicas) / 86'400;
-  request.replicas = simple.replicas;
+  request.run.replicas = simple.replicas;
   request.seed = simple.seed;
   CampaignSpec spec = resolve(request);
   spec.classes[0].row.detection = {};

@@ -42,7 +42,7 @@ TEST(LoadScenario, the_run_of_the_54_days_has_the_published_configuration) {
   EXPECT_EQ(s.training.schedule, "interleaved-1f1b");
   EXPECT_EQ(s.reliability.base, "llama3-54-days");
   EXPECT_EQ(s.checkpoint.policy, "async");
-  EXPECT_EQ(s.checkpoint.interval, seconds(300));
+  EXPECT_EQ(s.checkpoint.interval_s, 300);
   EXPECT_EQ(s.recovery.spares, 32);
   EXPECT_EQ(s.run.days, 54);
   ASSERT_TRUE(s.published);
@@ -173,7 +173,7 @@ TEST(LoadScenario, the_effective_text_of_every_scenario_loads_to_itself) {
       EXPECT_EQ(once.seed, twice.seed);
       EXPECT_EQ(once.model.parameters(), twice.model.parameters());
       EXPECT_EQ(once.cluster.nic, twice.cluster.nic);
-      EXPECT_EQ(once.checkpoint.interval, twice.checkpoint.interval);
+      EXPECT_EQ(once.checkpoint.interval_s, twice.checkpoint.interval_s);
       EXPECT_EQ(once.published.has_value(), twice.published.has_value());
     }
   }

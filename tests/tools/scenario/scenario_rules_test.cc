@@ -145,10 +145,6 @@ const std::vector<Rule>& rules() {
       {{"cluster.degraded={gpu: 16384}"},
        "cluster.degraded.0.gpu",
        "no rank 16384 in a job of 16384 GPUs"},
-      {{"recovery.spares=2048"},
-       "recovery.spares",
-       "2048 spare hosts for a job of 2048; allowed: 0 to 2047"},
-      {{"checkpoint.policy=async"}, "checkpoint.interval_s", "needs an interval"},
   };
   return rows;
 }

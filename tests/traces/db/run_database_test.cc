@@ -186,6 +186,34 @@ TEST_F(RunDatabaseTest, a_trace_is_read_back_with_nulls_for_what_a_span_lacks) {
   EXPECT_THAT(query(path_, "SELECT count(*) FROM spans"), ElementsAre(Row{"2"}));
 }
 
+TEST_F(RunDatabaseTest, failures_of_weeks_are_read_back_and_the_account_is_that_of_the_run) {
+  RunDatabase database(path_);
+  RunRecord weeks = record();
+  weeks.kind = "run";
+  weeks.fingerprint = "f00d";
+  const std::vector<Metric> metrics = {{"run.time_account.training", 900, "s"},
+                                       {"run.time_account.lost_work", 100, "s"}};
+  const int64_t run = database.add_step(step(), weeks, metrics);
+  const std::vector<FailureRow> failures = {
+      {.at_s = 12.5,
+       .failure_class = "nic",
+       .component = "host 3",
+       .down_s = 600,
+       .lost_work_s = 20,
+       .recovered_by = "spare host; remote store"},
+      {.at_s = 40, .failure_class = "link_flap", .component = "host 9"}};
+  database.add_failures(run, 0, failures);
+  EXPECT_THAT(query(path_,
+                    "SELECT replica, at_s, failure_class, component, planned, down_s, lost_work_s, "
+                    "recovered_by FROM failures ORDER BY at_s"),
+              ElementsAre(Row{"0", "12.5", "nic", "host 3", "0", "600.0", "20.0",
+                              "spare host; remote store"},
+                          Row{"0", "40.0", "link_flap", "host 9", "0", "NULL", "NULL", "NULL"}));
+  EXPECT_THAT(query(path_, "SELECT term, seconds, percent FROM v_time_account"),
+              ElementsAre(Row{"training", "900.0", "90.0"}, Row{"lost_work", "100.0", "10.0"}));
+  EXPECT_THROW(database.add_failures(run + 1, 0, failures), SpecError) << "a run that is not there";
+}
+
 TEST_F(RunDatabaseTest, figures_that_are_no_numbers_are_null) {
   RunDatabase database(path_);
   const int64_t run = database.add_step(step(), record());
@@ -284,6 +312,22 @@ TEST_F(RunDatabaseTest, a_newer_schema_is_refused_and_left_alone) {
   query(path_, "PRAGMA user_version = 99");
   query(path_, "PRAGMA wal_checkpoint(TRUNCATE)");
   expect_refused(path_, "schema version 99");
+}
+
+// A file of version 1: the table of failures without its last column, the view of steps alone.
+TEST_F(RunDatabaseTest, an_older_file_gets_what_it_lacks) {
+  RunDatabase(path_).add_step(step(), record());
+  query(path_, "ALTER TABLE failures DROP COLUMN recovered_by");
+  query(path_, "DROP VIEW v_time_account");
+  query(path_, "CREATE VIEW v_time_account AS SELECT 1 AS term");
+  query(path_, "PRAGMA user_version = 1");
+  RunDatabase database(path_);
+  const std::vector<FailureRow> failures = {
+      {.at_s = 1, .failure_class = "nic", .component = "host 3", .recovered_by = "spare host"}};
+  database.add_failures(1, 0, failures);
+  EXPECT_THAT(query(path_, "SELECT recovered_by FROM failures"), ElementsAre(Row{"spare host"}));
+  EXPECT_THAT(query(path_, "PRAGMA user_version"), ElementsAre(Row{"2"}));
+  EXPECT_EQ(query(path_, "SELECT term FROM v_time_account").size(), kTimeTerms);
 }
 
 TEST_F(RunDatabaseTest, an_older_file_gets_the_tables_it_lacks_and_keeps_what_it_had) {
