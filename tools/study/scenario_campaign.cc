@@ -4,6 +4,7 @@
 
 #include "sim/job/campaign_spec.h"
 #include "tools/simulation/step_time_model.h"
+#include "tools/study/confidence.h"
 
 namespace herdsim {
 CampaignRequest campaign_request(const Scenario& scenario, const RunHorizon& horizon,
@@ -72,8 +73,13 @@ RunResult run_and_rank_scenario(const Scenario& scenario, const StepResult& step
 }
 
 std::vector<Metric> run_metrics(const RunResult& run) {
+  std::vector<double> useful;
+  for (const ReplicaResult& replica : run.replicas) {
+    useful.push_back(replica.effective_training_time());
+  }
   std::vector<Metric> metrics = {
       {"run.effective_training_time", run.effective_training_time(), ""},
+      {"run.effective_training_time_half_width", mean_interval(useful).half_width, ""},
       {"run.effective_training_time_p05", run.effective_training_time_quantile(0.05), ""},
       {"run.effective_training_time_p95", run.effective_training_time_quantile(0.95), ""},
       {"run.gpu_energy_mwh", run.gpu_energy_megawatt_hours(), "MWh"},
