@@ -20,7 +20,9 @@ bool shrink(Scenario& scenario, int64_t replicas_away) {
   if (replicas_away == 0) return true;
   ParallelPlan& plan = scenario.plan;
   const int64_t micro_batches = scenario.training.global_batch / plan.micro_batch;
-  plan.dp -= replicas_away;
+  // Replicas that share out experts or state go together.
+  const int64_t block = plan.is_hybrid() ? plan.dp_shard : plan.expert_dp();
+  plan.dp = std::max<int64_t>(1, (plan.dp - replicas_away) / block) * block;
   scenario.gpus = plan.ranks();
   const int64_t each = (micro_batches + plan.dp - 1) / plan.dp;
   scenario.training.global_batch = each * plan.dp * plan.micro_batch;
@@ -52,7 +54,9 @@ Duration SimulatedStepTime::step_time(const Condition& condition) const {
 }
 
 Condition SimulatedStepTime::canonical(const Condition& condition) const {
-  const bool alike = scenario_.cluster.placement == PlacementKind::kTopologyOrder &&
+  const bool even =
+      scenario_.training.expert_imbalance == 1 && scenario_.training.documents.mean_tokens == 0;
+  const bool alike = even && scenario_.cluster.placement == PlacementKind::kTopologyOrder &&
                      scenario_.cluster.degraded.empty();
   Condition same = condition;
   if (alike && same.slow.size() == 1) {
