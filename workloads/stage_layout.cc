@@ -79,12 +79,15 @@ std::vector<StageLayout> layout_stages(const ModelArchitecture& model, const Par
   const std::vector<int64_t> layers = plan.layers_per_chunk.empty()
                                           ? layers_of_chunks(model.layers, chunks)
                                           : plan.layers_per_chunk;
+  std::vector<int64_t> first_layer(layers.size(), 0);
+  std::partial_sum(layers.begin(), layers.end() - 1, first_layer.begin() + 1);
   std::vector<StageLayout> stages(static_cast<size_t>(plan.pp));
   for (int64_t stage = 0; stage < plan.pp; ++stage) {
     StageLayout& layout = stages[static_cast<size_t>(stage)];
     for (int64_t chunk = 0; chunk < chunks_per_stage(row, shape); ++chunk) {
       const int64_t model_chunk = model_chunk_at(row, shape, {stage, chunk});
       layout.layers.push_back(layers[static_cast<size_t>(model_chunk)]);
+      layout.first_layer.push_back(first_layer[static_cast<size_t>(model_chunk)]);
       if (model_chunk == 0) layout.embedding_chunk = chunk;
       if (model_chunk == chunks - 1) layout.head_chunk = chunk;
     }
@@ -94,7 +97,7 @@ std::vector<StageLayout> layout_stages(const ModelArchitecture& model, const Par
 
 std::vector<int64_t> layers_by_cost(const ModelArchitecture& model, int64_t chunks) {
   // In integers: layer l ends chunk c where (l + 1) * cost * chunks >= total * (c + 1).
-  const int64_t layer = 4 * model.query_width() * model.hidden + model.expert_parameters();
+  const int64_t layer = 4 * model.query_width() * model.hidden + model.ffn_parameters();
   const int64_t total = model.layers * layer + model.embedding_parameters();
   std::vector<int64_t> layers(static_cast<size_t>(chunks), 0);
   size_t chunk = 0;

@@ -29,6 +29,7 @@ namespace herdsim {
 
 struct StageLayout {
   std::vector<int64_t> layers;             // by local chunk
+  std::vector<int64_t> first_layer;        // of the model, by local chunk
   std::optional<int64_t> embedding_chunk;  // the local chunk that holds the embedding, if one does
   std::optional<int64_t> head_chunk;       // and the final norm and the head
 

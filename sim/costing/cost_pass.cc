@@ -80,6 +80,10 @@ CostedGraph cost_graph(const OpGraph& graph, const DeviceProfile& profile,
                          kernel.repeats * clock_slowdown(kernel, clock));
       cost.terms[static_cast<size_t>(kernel.term)] += line.time;
       device += line.time;
+      if (kernel.uneven != Uneven::kNot) {
+        cost.uneven = kernel.uneven;
+        cost.uneven_time += line.time;
+      }
       if (line.cost.extrapolated) extrapolated.insert(kernel.name);
       cost.kernels.push_back(line);
     }

@@ -26,6 +26,9 @@ struct KernelLine {
 struct WorkCost {
   Duration total;  // what the executor runs
   std::array<Duration, kTimeTerms> terms{};  // sums to total
+  // The part that grows with a rank's share of uneven work.
+  Uneven uneven = Uneven::kNot;
+  Duration uneven_time;
   std::vector<KernelLine> kernels;  // as in Work::kernels
 };
 

@@ -183,9 +183,19 @@ class StepExecutor {
     schedule_end(rank);
   }
 
+  // What the rank's share of uneven work adds to that of the mean rank; negative where it has less.
+  Duration beyond_mean(RankClassId rank, const Op& op, const WorkCost& cost) const {
+    if (cost.uneven == Uneven::kNot) return Duration::zero();
+    const double share = graph_.uneven[static_cast<size_t>(cost.uneven)].at(
+        job_.ranks[rank].representative, op.micro_batch);
+    return nanoseconds(static_cast<int64_t>(
+        std::floor(static_cast<double>(cost.uneven_time.nanoseconds()) * (share - 1))));
+  }
+
   // A GPU at a fraction of the nominal speed takes that much longer.
   Duration duration_on(RankClassId rank, OpId op) const {
-    const Duration nominal = costs_.works[op_of(rank, op).work].total;
+    const WorkCost& cost = costs_.works[op_of(rank, op).work];
+    const Duration nominal = cost.total + beyond_mean(rank, op_of(rank, op), cost);
     const double factor = job_.ranks[rank].compute_factor;
     return nanoseconds(
         static_cast<int64_t>(std::ceil(static_cast<double>(nominal.nanoseconds()) / factor)));
@@ -413,7 +423,9 @@ class StepExecutor {
     const WorkCost& cost = costs_.works[op_of(rank, state.op).work];
     for (size_t t = 0; t < kTimeTerms; ++t) add(rank, static_cast<TimeTerm>(t), cost.terms[t]);
     const Duration alone = duration_on(rank, state.op);
-    add(rank, TimeTerm::kStraggler, alone - cost.total);
+    const Duration uneven = beyond_mean(rank, op_of(rank, state.op), cost);
+    add(rank, TimeTerm::kCompute, uneven);
+    add(rank, TimeTerm::kStraggler, alone - cost.total - uneven);
     add(rank, TimeTerm::kOther, engine_.now() - state.started - alone);
     state.since = engine_.now();
   }

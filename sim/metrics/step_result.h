@@ -25,12 +25,13 @@ enum class TimeTerm : uint8_t {
   kBubble,     // waiting for another stage that has not computed yet
   kOptimizer,
   kStraggler,  // compute beyond that of a nominal GPU, and waiting for slower members of a group
+  kLoader,     // waiting for the next batch
   kOther,      // host time, and compute slowed by transfers that take its SMs
 };
-constexpr size_t kTimeTerms = 11;
+constexpr size_t kTimeTerms = 12;
 constexpr std::array<std::string_view, kTimeTerms> kTimeTermNames = {
     "compute",    "memory_bound", "exposed_tp", "exposed_cp", "exposed_ep", "exposed_pp",
-    "exposed_dp", "bubble",       "optimizer",  "straggler",  "other"};
+    "exposed_dp", "bubble",       "optimizer",  "straggler",  "data_loader", "other"};
 
 constexpr size_t kMostLinkUses = 64;
 

@@ -124,10 +124,32 @@ KernelCost transfer_cost(Bytes amount, const StreamCurve& curve, Bandwidth bound
           .of_peak = Ratio(x / time.seconds() / static_cast<double>(bound.bytes_per_second()))};
 }
 
+// One kernel for all groups: its tiles fill the device like those of one product with the rows of all groups, each rounded
+// up to whole tiles; it is never faster than its operands stream, of which every group has weights of its own.
+KernelCost grouped_gemm_cost(const GemmShape& shape, const DeviceProfile& profile) {
+  constexpr int64_t kTileRows = 128;  // of cuBLAS's and CUTLASS's large bf16 and fp8 tiles on sm80 and sm90
+  GemmShape whole = shape;
+  whole.groups = 1;
+  whole.m = shape.groups * rounded_up(shape.m, kTileRows);
+  KernelCost cost = gemm_cost(whole, profile);
+  const auto d = [](int64_t n) { return static_cast<double>(n); };
+  const double moved =
+      d(bytes_per_element(shape.dtype)) * d(whole.m) * d(shape.k) +
+      d(bytes_per_element(shape.dtype)) * d(shape.groups) * d(shape.n) * d(shape.k) +
+      d(bytes_per_element(DataType::kBf16)) * d(whole.m) * d(shape.n);
+  const double rate = profile.stream_of(StreamClass::kFused).bytes_per_second.points().back().y;
+  const Duration streaming = profile.launch_floor + seconds_rounded_up(moved / rate);
+  cost.time = std::max(cost.time, streaming);
+  const double peak = profile.peak_of(shape.dtype).per_second();
+  cost.of_peak = Ratio(peak > 0 ? shape.flops().count() / cost.time.seconds() / peak : 0.0);
+  return cost;
+}
+
 }  // namespace
 
 KernelCost gemm_cost(const GemmShape& shape, const DeviceProfile& profile) {
   if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0) return {};
+  if (shape.groups > 1) return grouped_gemm_cost(shape, profile);
   const SurfaceChoice choice = surface_for(shape.dtype, profile);
   const GemmSurface& surface = *choice.surface;
   const double m = static_cast<double>(rounded_rows(shape.m, surface));

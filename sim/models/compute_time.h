@@ -34,7 +34,8 @@ struct KernelCost {
 
 // A data type the profile has no surface for takes that of bf16, scaled by the peaks, and counts as
 // assumed. fp16 runs at bf16's speed and counts as such. Requires: m, n, k >= 0. An empty product
-// (any size zero) costs nothing.
+// (any size zero) costs nothing. Groups cost what one product with the rows of all costs, whole tiles counted, or what
+// their operands take to stream, if that is longer.
 KernelCost gemm_cost(const GemmShape& shape, const DeviceProfile& profile);
 
 // A mask that leaves less than half of the rectangle (documents packed into one sequence) is that

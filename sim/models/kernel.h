@@ -29,14 +29,17 @@ enum class GemmPass : uint8_t {
   kWgrad,    // NT: gradient of the weights, accumulated in fp32
 };
 
-// C[m, n] = A[m, k] B[k, n]; m counts tokens in the forward pass.
+// C[m, n] = A[m, k] B[k, n]; m counts tokens in the forward pass. `groups` such products of different weights may run in
+// one kernel, as those of the experts of a rank.
 struct GemmShape {
   int64_t m = 0, n = 0, k = 0;
   DataType dtype = DataType::kBf16;
   GemmPass pass = GemmPass::kForward;
+  int64_t groups = 1;
 
   Flops flops() const {
-    return Flops(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
+    return Flops(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
+                 static_cast<double>(groups));
   }
 };
 
@@ -48,15 +51,21 @@ struct AttentionShape {
   int64_t batch = 1;
   int64_t query_tokens = 0, kv_tokens = 0;
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  int64_t value_head_dim = 0;  // 0: as queries and keys
   // Share of the query-by-key rectangle that the mask leaves: 1 full, 0.5 causal, less with document masks.
   double mask_fraction = 0.5;
   AttentionPass pass = AttentionPass::kForward;
 
-  // Two products forward, five backward (the scores are recomputed).
+  // Two products forward, of the scores and of the values; five backward (the scores are recomputed), three of them of the
+  // scores' width.
   Flops flops() const {
-    const double rectangle = static_cast<double>(batch * heads * head_dim) *
+    const double rectangle = static_cast<double>(batch * heads) *
                              static_cast<double>(query_tokens) * static_cast<double>(kv_tokens);
-    return Flops((pass == AttentionPass::kForward ? 4.0 : 10.0) * rectangle * mask_fraction);
+    const auto score = static_cast<double>(head_dim);
+    const auto value = static_cast<double>(value_head_dim > 0 ? value_head_dim : head_dim);
+    const double widths =
+        pass == AttentionPass::kForward ? 2 * score + 2 * value : 6 * score + 4 * value;
+    return Flops(widths * rectangle * mask_fraction);
   }
 };
 

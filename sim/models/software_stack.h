@@ -58,6 +58,15 @@ struct SoftwareStack {
   bool dp_overlap = true;      // gradient reduction and parameter gathering run beside compute
   // Sharded optimizers: updated parameters are gathered beside the next forward pass, or else before it begins.
   bool dp_gather_overlap = true;
+  // Experts of a rank run in one kernel, or else one product after another.
+  bool grouped_gemm = true;
+  // Shared experts run beside the all-to-all of the routed ones.
+  bool shared_expert_overlap = false;
+  // A forward and a whole backward pass of different micro-batches that follow each other run as a pair, the transfers of
+  // each beside the kernels of the other (DualPipe; Megatron Core's overlap_moe_expert_parallel_comm).
+  bool pass_overlap = false;
+  // In which tokens are sent to experts; results and gradients travel in bf16.
+  DataType expert_dispatch_type = DataType::kBf16;
   // Bytes a token and layer kept for the backward pass, beside what attention needs: same form as traffic.
   double activation_hidden_bytes = 10;
   double activation_ffn_bytes = 6;
@@ -78,6 +87,7 @@ struct SoftwareStack {
   double host_microseconds_per_layer_forward = 0;
   double host_microseconds_per_layer_backward = 0;
   double host_microseconds_per_transfer = 0;  // beside, for each tensor-parallel collective of the layer
+  double host_microseconds_per_expert_layer = 0;  // beside, for each pass of a layer of experts: routing, counts back to the host
   double host_microseconds_per_layer_optimizer = 0;  // to launch the update of a layer's tensors; a floor of the update
   double host_milliseconds_per_step = 0;  // loader hand-over, logging, garbage collection, python
   // Standard deviation over GPUs of the time a step takes beyond its mean: the slowest holds all up, once a step.

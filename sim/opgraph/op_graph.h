@@ -8,6 +8,7 @@
 // collective on every member. A send names the receive op of the peer's program that it completes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -24,11 +25,34 @@
 
 namespace herdsim {
 
+// Work of which the ranks of one stage have unequal shares; a kernel's shape is that of the mean rank.
+enum class Uneven : uint8_t {
+  kNot,
+  kDocuments,  // attention, where documents end at different places in each sequence
+  kExperts,    // products of experts that get more or fewer tokens than others
+};
+constexpr size_t kUnevenKinds = 3;
+
+// What each rank has to do over what the mean rank has. Empty: all have the same.
+struct UnevenLoad {
+  std::vector<uint32_t> row;    // by rank: ranks of one row do the same
+  size_t columns = 1;           // micro-batches, or 1 where all are alike
+  std::vector<double> factors;  // by row, then column
+
+  bool empty() const { return factors.empty(); }
+  double at(RankId rank, int32_t micro_batch) const {
+    if (empty()) return 1;
+    const size_t column = columns == 1 ? 0 : static_cast<size_t>(micro_batch);
+    return factors[row[rank.index()] * columns + column];
+  }
+};
+
 struct Kernel {
   std::string name;  // "qkv", "attention", "norm"
   TimeTerm term = TimeTerm::kCompute;
   std::variant<GemmShape, AttentionShape, MemoryTraffic> work;
   double repeats = 1;
+  Uneven uneven = Uneven::kNot;
 };
 
 enum class WorkKind : uint8_t { kCompute, kCollective, kSend, kReceive, kHost };
@@ -41,7 +65,7 @@ struct Work {
   std::string name;
   TimeTerm exposed_as = TimeTerm::kOther;  // of a transfer: where waiting for it is booked
 
-  std::vector<Kernel> kernels;  // kCompute, run back to back
+  std::vector<Kernel> kernels;  // kCompute, run back to back; of one kind of uneven work at most
   // kCompute: it takes at least this long. kHost: the host's own time, such as to launch a layer; what needs the launch
   // waits for this op.
   Duration host_floor;
@@ -79,6 +103,7 @@ struct OpGraph {
   RankGrid grid;
   TypedVector<WorkId, Work> works;
   TypedVector<ProgramId, Program> programs;  // by pipeline stage
+  std::array<UnevenLoad, kUnevenKinds> uneven;  // by Uneven
 
   ProgramId program_of(RankId rank) const { return ProgramId(grid.coordinate(rank, Axis::kPp)); }
 };

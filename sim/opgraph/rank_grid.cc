@@ -4,21 +4,71 @@
 
 namespace herdsim {
 
-RankGrid::RankGrid(int64_t tp, int64_t cp, int64_t pp, int64_t dp) {
-  HERDSIM_CHECK(tp >= 1 && cp >= 1 && pp >= 1 && dp >= 1) << "grid of no ranks";
-  sizes_ = {static_cast<size_t>(tp), static_cast<size_t>(cp), static_cast<size_t>(pp),
-            static_cast<size_t>(dp)};
-  for (size_t a = 0; a < kAxes; ++a) strides_[a + 1] = strides_[a] * sizes_[a];
-  constexpr std::array<std::array<bool, kAxes>, kCommunicators> kSpans = {{
-      {true, false, false, false},  // kTensor
-      {false, true, false, false},  // kContext
-      {false, true, false, true},   // kGradient
-      {true, true, true, true},     // kWorld
+RankGrid::RankGrid(const GridShape& shape) {
+  HERDSIM_CHECK(shape.tp >= 1 && shape.cp >= 1 && shape.pp >= 1 && shape.dp >= 1)
+      << "grid of no ranks";
+  HERDSIM_CHECK(shape.inner >= 1 && shape.dp % shape.inner == 0) << "uneven blocks of replicas";
+  HERDSIM_CHECK(!shape.mirrored || shape.pp % 2 == 0) << "a stage without a mirror image";
+  place_digits(shape);
+  lay_out_groups(shape);
+}
+
+void RankGrid::place_digits(const GridShape& shape) {
+  const auto size = [](int64_t n) { return static_cast<size_t>(n); };
+  sizes_ = {size(shape.tp), size(shape.cp), size(shape.pp), size(shape.dp)};
+  digit_sizes_ = {size(shape.tp), size(shape.cp), size(shape.pp), size(shape.inner),
+                  size(shape.dp / shape.inner)};
+  size_t next = 0;
+  for (const Axis axis : shape.order) {
+    const auto a = static_cast<size_t>(axis);
+    strides_[a] = ranks_;
+    const auto first = static_cast<Digit>(a);
+    for (const Digit digit : {first, kOuterDigit}) {
+      if (digit == kOuterDigit && axis != Axis::kDp) continue;
+      HERDSIM_CHECK(next < kDigits) << "an axis twice";
+      nesting_[next++] = digit;
+      digit_strides_[digit] = ranks_;
+      ranks_ *= digit_sizes_[digit];
+    }
+  }
+  HERDSIM_CHECK(next == kDigits) << "an axis is missing";
+}
+
+void RankGrid::lay_out_groups(const GridShape& shape) {
+  using enum Span;
+  const Span copies = shape.mirrored ? kPaired : kFixed;
+  const Span experts = shape.experts_span_tp ? kAll : kFixed;
+  const std::array<std::array<Span, kDigits>, kCommunicators> kSpans = {{
+      {kAll, kFixed, kFixed, kFixed, kFixed},   // kTensor
+      {kFixed, kAll, kFixed, kFixed, kFixed},   // kContext
+      {kFixed, kAll, copies, kAll, kAll},       // kGradient
+      {kFixed, kAll, kFixed, kAll, kFixed},     // kShard
+      {kFixed, kFixed, copies, kFixed, kAll},   // kReplica
+      {experts, kFixed, kFixed, kAll, kFixed},  // kExpert
+      {kFixed, kAll, copies, kFixed, kAll},     // kExpertGradient
+      {kFixed, kFixed, kEnds, kFixed, kFixed},  // kEnds
+      {kAll, kAll, kAll, kAll, kAll},           // kWorld
   }};
   for (size_t c = 0; c < kCommunicators; ++c) {
-    layouts_[c].spans = kSpans[c];
-    for (size_t a = 0; a < kAxes; ++a) {
-      if (kSpans[c][a]) layouts_[c].size *= sizes_[a];
+    Layout& l = layouts_[c];
+    l.spans = kSpans[c];
+    for (size_t d = 0; d < kDigits; ++d) {
+      const size_t n = digit_sizes_[d];
+      switch (l.spans[d]) {
+        case kFixed:
+          l.count *= n;
+          break;
+        case kAll:
+          l.size *= n;
+          break;
+        case kPaired:
+          l.size *= 2;
+          l.count *= n / 2;
+          break;
+        case kEnds:
+          l.size *= n > 1 ? 2 : 1;
+          break;
+      }
     }
   }
 }
@@ -27,10 +77,17 @@ CommGroupId RankGrid::group_of(RankId rank, Communicator c) const {
   const Layout& l = layout(c);
   size_t index = 0;
   size_t stride = 1;
-  for (size_t a = 0; a < kAxes; ++a) {
-    if (l.spans[a]) continue;
-    index += coordinate(rank, static_cast<Axis>(a)) * stride;
-    stride *= sizes_[a];
+  for (const Digit d : nesting_) {
+    const size_t n = digit_sizes_[d];
+    if (n == 1) continue;
+    const size_t value = rank.index() / digit_strides_[d] % n;
+    if (l.spans[d] == Span::kFixed) {
+      index += value * stride;
+      stride *= n;
+    } else if (l.spans[d] == Span::kPaired) {
+      index += (value < n / 2 ? value : n - 1 - value) * stride;
+      stride *= n / 2;
+    }
   }
   return CommGroupId(index);
 }
@@ -39,10 +96,31 @@ RankId RankGrid::member(CommGroupId group, Communicator c, size_t position) cons
   const Layout& l = layout(c);
   size_t rest = group.index();
   size_t rank = 0;
-  for (size_t a = 0; a < kAxes; ++a) {
-    size_t& digits = l.spans[a] ? position : rest;
-    rank += digits % sizes_[a] * strides_[a];
-    digits /= sizes_[a];
+  const auto take = [](size_t& digits, size_t n) {
+    const size_t value = digits % n;
+    digits /= n;
+    return value;
+  };
+  for (const Digit d : nesting_) {
+    const size_t n = digit_sizes_[d];
+    if (n == 1) continue;
+    size_t value = 0;
+    switch (l.spans[d]) {
+      case Span::kFixed:
+        value = take(rest, n);
+        break;
+      case Span::kAll:
+        value = take(position, n);
+        break;
+      case Span::kPaired:
+        value = take(rest, n / 2);
+        if (take(position, 2) == 1) value = n - 1 - value;
+        break;
+      case Span::kEnds:
+        if (n > 1 && take(position, 2) == 1) value = n - 1;
+        break;
+    }
+    rank += value * digit_strides_[d];
   }
   return RankId(rank);
 }

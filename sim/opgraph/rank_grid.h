@@ -1,9 +1,17 @@
-// The ranks of a job as a grid: tensor, context, pipeline and data parallel coordinates, innermost first.
+// The ranks of a job as a grid: tensor, context, pipeline and data parallel coordinates, in any
+// order of nesting.
 //
-//   rank = ((dp * PP + pp) * CP + cp) * TP + tp
+//   rank = ((dp * PP + pp) * CP + cp) * TP + tp    in Llama 3's order [TP, CP, PP, DP], innermost
+//   first
 //
-// A communicator spans a set of axes: its groups are the ranks that agree on every other coordinate, in rank order.
-// Nothing is stored per rank, so a grid of a million ranks costs nothing.
+// Data-parallel ranks come in blocks of `inner` consecutive ones: those that share out the experts,
+// or the state where others hold replicas of it (HSDP).
+//
+// A communicator spans a set of axes: its groups are the ranks that agree on every other
+// coordinate, in rank order. Nothing is stored per rank, so a grid of a million ranks costs
+// nothing.
+//
+//   RankGrid({.tp = 8, .pp = 16, .dp = 128}).member(group, Communicator::kGradient, 5)
 #pragma once
 
 #include <array>
@@ -16,22 +24,37 @@ namespace herdsim {
 enum class Axis : uint8_t { kTp, kCp, kPp, kDp };
 constexpr size_t kAxes = 4;
 
-// What a collective runs over. Expert parallelism reuses data-parallel ranks and joins as a row when it is modelled.
+// What a collective runs over.
 enum class Communicator : uint8_t {
   kTensor,    // {tp}
   kContext,   // {cp}
   kGradient,  // {cp, dp}: ranks that hold the same parameters
-  kWorld,     // every rank
+  kShard,     // {cp, dp within a block}: that share out the state of one replica
+  kReplica,   // {dp across blocks}: that hold the same share of it
+  kExpert,    // {dp within a block}, with {tp} where experts span it: that share out the experts
+  kExpertGradient,  // {cp, dp across blocks}: that hold the same experts
+  kEnds,            // first and last stage: the two copies of a tied embedding
+  kWorld,           // every rank
 };
-constexpr size_t kCommunicators = 4;
+constexpr size_t kCommunicators = 9;
+
+struct GridShape {
+  int64_t tp = 1, cp = 1, pp = 1, dp = 1;
+  int64_t inner = 1;  // consecutive data-parallel ranks of a block; divides dp
+  bool experts_span_tp = false;
+  // Stage s holds what stage pp - 1 - s holds, so the two reduce their gradients together.
+  bool mirrored = false;
+  std::array<Axis, kAxes> order{Axis::kTp, Axis::kCp, Axis::kPp, Axis::kDp};  // innermost first
+};
 
 class RankGrid {
  public:
-  RankGrid() = default;
-  // Requires: every size >= 1.
-  RankGrid(int64_t tp, int64_t cp, int64_t pp, int64_t dp);
+  RankGrid() : RankGrid(GridShape{}) {}
+  // Requires: every size >= 1, inner divides dp, each axis once in the order, mirrored only with an
+  // even pp.
+  explicit RankGrid(const GridShape& shape);
 
-  size_t ranks() const { return strides_[kAxes]; }
+  size_t ranks() const { return ranks_; }
   size_t size(Axis axis) const { return sizes_[static_cast<size_t>(axis)]; }
   size_t coordinate(RankId rank, Axis axis) const {
     const auto a = static_cast<size_t>(axis);
@@ -44,21 +67,31 @@ class RankGrid {
   }
 
   size_t group_size(Communicator c) const { return layout(c).size; }
-  size_t group_count(Communicator c) const { return ranks() / group_size(c); }
+  size_t group_count(Communicator c) const { return layout(c).count; }
+  // Of kEnds also for ranks of the stages between, which are no members.
   CommGroupId group_of(RankId rank, Communicator c) const;
   // The `position`-th member in rank order. Requires: position < group_size(c).
   RankId member(CommGroupId group, Communicator c, size_t position) const;
 
  private:
-  // The axes of a communicator, as strides and sizes of members and of what is left.
+  // Digits of a rank, each a coordinate or a part of one.
+  enum Digit : uint8_t { kTpDigit, kCpDigit, kPpDigit, kInnerDigit, kOuterDigit };
+  static constexpr size_t kDigits = 5;
+  // A spanned digit of a group runs over its values; a paired one over s and size - 1 - s; the ends
+  // over 0 and size - 1.
+  enum class Span : uint8_t { kFixed, kAll, kPaired, kEnds };
   struct Layout {
-    size_t size = 1;
-    std::array<bool, kAxes> spans{};
+    std::array<Span, kDigits> spans{};
+    size_t size = 1, count = 1;
   };
   const Layout& layout(Communicator c) const { return layouts_[static_cast<size_t>(c)]; }
+  void place_digits(const GridShape& shape);
+  void lay_out_groups(const GridShape& shape);
 
-  std::array<size_t, kAxes> sizes_{1, 1, 1, 1};
-  std::array<size_t, kAxes + 1> strides_{1, 1, 1, 1, 1};
+  size_t ranks_ = 1;
+  std::array<size_t, kAxes> sizes_{}, strides_{};
+  std::array<size_t, kDigits> digit_sizes_{}, digit_strides_{};
+  std::array<Digit, kDigits> nesting_{};  // innermost first
   std::array<Layout, kCommunicators> layouts_{};
 };
 

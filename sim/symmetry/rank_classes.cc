@@ -119,6 +119,7 @@ class Refinement {
       Fingerprint own;
       own.add(static_cast<uint64_t>(graph.program_of(rank).index()));
       own.add(machine.compute_factor[rank]);
+      for (const UnevenLoad& load : graph.uneven) add_share(load, r, own);
       rank_colour_.push_back(own.value());
     }
     for (const Lane& lane : map.lanes) {
@@ -153,6 +154,13 @@ class Refinement {
 
  private:
   static constexpr uint32_t kNobody = UINT32_MAX;
+
+  static void add_share(const UnevenLoad& load, size_t rank, Fingerprint& own) {
+    if (load.empty()) return;
+    const auto first = load.factors.begin() + static_cast<ptrdiff_t>(load.row[rank] * load.columns);
+    std::for_each(first, first + static_cast<ptrdiff_t>(load.columns),
+                  [&](double factor) { own.add(factor); });
+  }
 
   // For each lane and rank: its group, or who receives its messages.
   void list_neighbours(const OpGraph& graph) {

@@ -14,6 +14,7 @@
 #include "tools/report/step_report.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/simulation/explanation.h"
+#include "tools/simulation/memory_remedy.h"
 #include "tools/study/run_comparison.h"
 #include "tools/study/scenario_campaign.h"
 #include "traces/perfetto_writer.h"
@@ -47,7 +48,8 @@ std::vector<Figure> figures_of(const StepResult& r) {
 }
 
 // A speed is no answer for a model whose weights, gradients and optimizer alone do not fit.
-void refuse_state_beyond_memory(const StepResult& result, const Options& options) {
+void refuse_state_beyond_memory(const Scenario& scenario, const StepResult& result,
+                                const Options& options) {
   if (options.ignore_memory) return;
   for (const StageMemory& stage : result.memory) {
     const Bytes state = stage.weights + stage.gradients + stage.optimizer;
@@ -58,7 +60,7 @@ void refuse_state_beyond_memory(const StepResult& result, const Options& options
     fault.problem = fmt::format(
         "does not fit: {} of weights, gradients and optimizer state a GPU on stage {}, {} of HBM",
         to_text(state), stage.stage, to_text(result.memory_capacity));
-    fault.allowed = "more sharding, more GPUs, or --ignore-memory";
+    fault.allowed = memory_remedy(scenario) + "; or --ignore-memory";
     throw SpecError({fault});
   }
 }
@@ -71,7 +73,10 @@ StepSimulation simulate(const Scenario& scenario, const Options& options) {
     step.traced_ranks = ranks_of(options.trace_ranks, scenario);
   }
   StepSimulation simulation = simulate_step(scenario, step);
-  refuse_state_beyond_memory(simulation.result, options);
+  refuse_state_beyond_memory(scenario, simulation.result, options);
+  if (!simulation.result.fits()) {
+    simulation.result.warnings.push_back("memory: " + memory_remedy(scenario));
+  }
   return simulation;
 }
 

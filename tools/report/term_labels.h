@@ -10,7 +10,7 @@ namespace herdsim {
 
 constexpr std::array<std::string_view, kTimeTerms> kTermLabels = {
     "compute",    "memory-bound kernels", "exposed TP", "exposed CP", "exposed EP", "exposed PP",
-    "exposed DP", "pipeline bubble",      "optimizer",  "stragglers", "other"};
+    "exposed DP", "pipeline bubble",      "optimizer",  "stragglers", "data loader", "other"};
 
 // Requires: `term` is one of kTimeTermNames.
 constexpr std::string_view label_of(std::string_view term) {

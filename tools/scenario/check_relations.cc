@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "tools/scenario/known_names.h"
 #include "workloads/schedules/schedule.h"
@@ -37,7 +38,10 @@ class RelationCheck {
   void run() {
     model_size();
     experts();
+    latent_attention();
     tensor_parallel();
+    sharing_of_state();
+    context_parallel();
     ranks();
     sequence();
     batch_and_schedule();
@@ -67,8 +71,12 @@ class RelationCheck {
     // In doubles: the integers of ModelArchitecture are only safe below this bound.
     const auto d = [](int64_t n) { return static_cast<double>(n); };
     const double attention = d(m.hidden) * d(m.head_dim) * 2 * (d(m.heads) + d(m.kv_heads));
-    const double expert = 3 * d(m.hidden) * d(m.ffn);
-    const double layer = attention + expert * std::max(1.0, d(m.experts) + d(m.shared_experts));
+    const double latents = (d(m.q_lora_rank) + d(m.kv_lora_rank) + d(m.rope_head_dim)) *
+                           (d(m.hidden) + 2 * d(m.heads) * (d(m.head_dim) + d(m.rope_head_dim)));
+    const double width = std::max(d(m.ffn), d(m.expert_ffn));
+    const double expert = 3 * d(m.hidden) * width;
+    const double layer =
+        attention + latents + expert * std::max(1.0, d(m.experts) + d(m.shared_experts));
     const double parameters = d(m.layers) * layer + 2 * d(m.vocab) * d(m.hidden);
     if (parameters > kMaxParameters) {
       fault("model", fmt::format("has {:.2g} parameters", parameters),
@@ -78,21 +86,120 @@ class RelationCheck {
 
   void experts() {
     const ModelArchitecture& m = s_.model;
-    if (!sound({"model.experts", "model.experts_per_token", "parallel.ep", "parallel.dp"})) return;
-    if (m.is_moe() && (m.experts_per_token < 1 || m.experts_per_token > m.experts)) {
+    if (!sound({"model.experts", "model.experts_per_token", "model.first_dense_layers",
+                "model.expert_ffn", "parallel.ep", "parallel.dp", "parallel.tp"})) {
+      return;
+    }
+    if (!m.is_moe()) {
+      if (p_.ep > 1) fault("parallel.ep", "the model has no experts to share out", "1");
+      return;
+    }
+    if (m.experts_per_token < 1 || m.experts_per_token > m.experts) {
       fault("model.experts_per_token",
             fmt::format("{} of {} experts", m.experts_per_token, m.experts),
             fmt::format("1 to {}", m.experts));
     }
-    if (!m.is_moe() && p_.ep > 1)
-      fault("parallel.ep", "the model has no experts to share out", "1");
-    if (m.is_moe() && m.experts % p_.ep != 0) {
+    if (m.first_dense_layers >= m.layers) {
+      fault(
+          "model.first_dense_layers",
+          fmt::format("{} of {} layers leave none for the experts", m.first_dense_layers, m.layers),
+          fmt::format("0 to {}", m.layers - 1));
+    }
+    expert_ranks();
+    if (s_.training.expert_imbalance > static_cast<double>(p_.ep)) {
+      fault("training.expert_imbalance",
+            fmt::format("{} times the mean is more than all tokens of {} ranks",
+                        s_.training.expert_imbalance, p_.ep),
+            fmt::format("1 to {}", p_.ep));
+    }
+    if (p_.is_hybrid()) {
+      fault("parallel.dp_shard", "replicas of shards are not modelled beside experts", "0");
+    }
+  }
+
+  void expert_ranks() {
+    const ModelArchitecture& m = s_.model;
+    if (m.experts % p_.ep != 0) {
       fault("parallel.ep", fmt::format("{} does not divide experts ({})", p_.ep, m.experts),
             divisors_of(m.experts, p_.dp));
     }
-    if (p_.dp % p_.ep != 0) {
-      fault("parallel.ep", fmt::format("{} does not divide dp ({})", p_.ep, p_.dp),
+    if (p_.expert_ranks() != p_.tp && p_.expert_ranks() != 1) {
+      fault("parallel.expert_tp", fmt::format("{} is neither tp ({}) nor 1", p_.expert_tp, p_.tp),
+            fmt::format("0, 1 or {}", p_.tp));
+      return;
+    }
+    if (p_.experts_span_tp() && p_.ep % p_.tp != 0) {
+      fault("parallel.ep",
+            fmt::format("{} is not a multiple of tp ({}), over which whole experts are shared out",
+                        p_.ep, p_.tp),
+            fmt::format("a multiple of {}", p_.tp));
+      return;
+    }
+    if (p_.dp % p_.expert_dp() != 0) {
+      fault("parallel.ep",
+            p_.experts_span_tp()
+                ? fmt::format("ep / tp ({}) does not divide dp ({})", p_.expert_dp(), p_.dp)
+                : fmt::format("{} does not divide dp ({})", p_.ep, p_.dp),
             divisors_of(p_.dp, p_.dp));
+    }
+    if (m.expert_width() % p_.expert_ranks() != 0) {
+      fault("parallel.tp",
+            fmt::format("{} does not divide model.expert_ffn ({})", p_.expert_ranks(),
+                        m.expert_width()),
+            "expert_tp 1, or a divisor of it");
+    }
+    // Megatron-LM's rule: without it every tensor rank would send every token.
+    if (p_.tp > 1 && !p_.sequence_parallel) {
+      fault("parallel.sequence_parallel", "is off, with experts and tp above 1", "true");
+    }
+  }
+
+  void latent_attention() {
+    const ModelArchitecture& m = s_.model;
+    if (!sound({"model.kv_lora_rank", "model.q_lora_rank", "model.rope_head_dim",
+                "model.value_head_dim", "model.kv_heads"})) {
+      return;
+    }
+    if (m.is_latent()) {
+      if (m.kv_heads != m.heads) {
+        fault("model.kv_heads",
+              fmt::format("{} of {} heads: latent attention makes keys for every head", m.kv_heads,
+                          m.heads),
+              fmt::format("{}", m.heads));
+      }
+      return;
+    }
+    for (const auto& [path, value] : {std::pair("model.q_lora_rank", m.q_lora_rank),
+                                      std::pair("model.rope_head_dim", m.rope_head_dim),
+                                      std::pair("model.value_head_dim", m.value_head_dim)}) {
+      if (value > 0) {
+        fault(path, "is of latent attention, and kv_lora_rank is 0", "0, or a kv_lora_rank");
+      }
+    }
+  }
+
+  void sharing_of_state() {
+    if (!sound({"parallel.dp_shard", "parallel.dp"}) || p_.dp_shard == 0) return;
+    if (p_.dp % p_.dp_shard != 0) {
+      fault("parallel.dp_shard", fmt::format("{} does not divide dp ({})", p_.dp_shard, p_.dp),
+            divisors_of(p_.dp, p_.dp));
+    }
+    if (p_.shard == Sharding::kNone && p_.is_hybrid()) {
+      fault("parallel.dp_shard", "shares out nothing: parallel.shard is NONE", "0");
+    }
+  }
+
+  void context_parallel() {
+    if (p_.context != ContextParallel::kAllToAll || p_.cp == 1 ||
+        !sound({"parallel.context", "parallel.cp", "parallel.tp", "model.heads"})) {
+      return;
+    }
+    if (s_.model.heads % (p_.tp * p_.cp) != 0) {
+      fault("parallel.cp",
+            fmt::format("tp * cp ({}) does not divide model.heads ({}), which an exchange of heads "
+                        "shares out",
+                        p_.tp * p_.cp, s_.model.heads),
+            divisors_of(s_.model.heads / p_.tp, p_.cp * 4));
     }
   }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <google/protobuf/message.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -15,6 +16,7 @@
 #include "tools/scenario/spec_parser.h"
 #include "tools/scenario/spec_source.h"
 #include "tools/scenario/spec_values.h"
+#include "workloads/uneven_load.h"
 
 namespace herdsim {
 namespace {
@@ -60,6 +62,8 @@ class Derivation {
       note("gpus", "tp * cp * pp * dp");
     }
     weeks();
+    axis_order(p);
+    documents(m_.mutable_training());
     for (int i = 0; i < m_.cluster().degraded_size(); ++i) {
       spec::Degraded& part = *m_.mutable_cluster()->mutable_degraded(i);
       if (!part.has_gpu()) continue;
@@ -101,6 +105,35 @@ class Derivation {
   }
 
  private:
+  // Every axis once, or none at all.
+  void axis_order(const spec::Parallel& p) {
+    std::vector<int> axes(p.order().begin(), p.order().end());
+    std::sort(axes.begin(), axes.end());
+    if (axes.empty() || axes == std::vector<int>{spec::Parallel::TP, spec::Parallel::CP,
+                                                 spec::Parallel::PP, spec::Parallel::DP}) {
+      return;
+    }
+    report_.add("parallel.order", fmt::format("{} entries that do not name each axis once", axes.size()),
+                "TP, CP, PP and DP, each once, from the innermost");
+  }
+
+  void documents(spec::Training* t) {
+    if (t->documents().mean_tokens() <= 0 ||
+        !report_.sound({"training.documents.mean_tokens", "training.documents.sigma",
+                        "training.sequence_length"})) {
+      return;
+    }
+    if (t->document_mask_fraction() != 1) {
+      report_.add("training.document_mask_fraction", "is given beside training.documents",
+                  "one of the two");
+      return;
+    }
+    t->set_document_mask_fraction(mean_document_mask(
+        {.mean_tokens = t->documents().mean_tokens(), .sigma = t->documents().sigma()},
+        t->sequence_length()));
+    note("training.document_mask_fraction", "what training.documents leave in the mean");
+  }
+
   void note(const std::string& path, const std::string& formula) {
     report_.origins().set(path, {.comment = "default: " + formula});
   }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 
 #include "tools/scenario/scenario.pb.h"
@@ -18,6 +19,9 @@ static_assert(static_cast<int>(TpOverlap::kChunked) == spec::Software::CHUNKED);
 static_assert(static_cast<int>(Sharding::kFsdpKeep) == spec::Parallel::FSDP_KEEP);
 static_assert(static_cast<int>(Recompute::kKeepQkvAndOutput) ==
               spec::Training::KEEP_QKV_AND_OUTPUT);
+static_assert(static_cast<int>(ContextParallel::kAllToAll) == spec::Parallel::ALL_TO_ALL);
+static_assert(static_cast<int>(OptimizerState::kBf16Moments) == spec::Training::ADAM_BF16_MOMENTS);
+static_assert(static_cast<int>(Axis::kDp) == spec::Parallel::DP);
 static_assert(static_cast<int>(PlacementKind::kRankMap) == spec::Cluster::RANK_MAP);
 
 Bandwidth gigabytes(double rate) { return bytes_per_second(rate * 1e9); }
@@ -74,6 +78,11 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_dp_gather_overlap(s.dp_gather_overlap);
   m->set_step_jitter_milliseconds(s.step_jitter_milliseconds);
   m->set_host_ring_gigabytes_per_second(s.host_ring_gigabytes_per_second);
+  m->set_grouped_gemm(s.grouped_gemm);
+  m->set_shared_expert_overlap(s.shared_expert_overlap);
+  m->set_pass_overlap(s.pass_overlap);
+  m->set_expert_dispatch_type(enum_cast<spec::DataType>(s.expert_dispatch_type));
+  m->set_host_microseconds_per_expert_layer(s.host_microseconds_per_expert_layer);
 }
 
 void to_message(const ClusterSpec& c, spec::Cluster* m) {
@@ -105,6 +114,9 @@ void to_message(const ParallelPlan& p, spec::Parallel* m) {
   m->set_sequence_parallel(p.sequence_parallel);
   m->set_shard(enum_cast<spec::Parallel::Shard>(p.shard));
   m->set_micro_batch(p.micro_batch);
+  m->set_expert_tp(p.expert_tp);
+  m->set_dp_shard(p.dp_shard);
+  m->set_context(enum_cast<spec::Parallel::Context>(p.context));
 }
 
 void to_message(const Training& t, spec::Training* m) {
@@ -114,6 +126,27 @@ void to_message(const Training& t, spec::Training* m) {
   m->set_consecutive_micro_batches(t.consecutive_micro_batches);
   m->set_document_mask_fraction(t.document_mask_fraction);
   m->set_recompute_fraction(t.recompute_fraction);
+  m->set_expert_imbalance(t.expert_imbalance);
+  m->set_expert_capacity_factor(t.expert_capacity_factor);
+  m->set_recompute_layers(t.recompute_layers);
+  m->set_optimizer(enum_cast<spec::Training::Optimizer>(t.optimizer));
+  m->mutable_loader()->set_tokens_per_second(t.loader.tokens_per_second);
+  m->mutable_loader()->set_prefetch(t.loader.prefetch);
+  m->mutable_documents()->set_mean_tokens(t.documents.mean_tokens);
+  m->mutable_documents()->set_sigma(t.documents.sigma);
+}
+
+// The default where the message does not name every axis once, which check_relations() reports.
+std::array<Axis, kAxes> order_from_message(const spec::Parallel& m) {
+  std::array<Axis, kAxes> order{};
+  std::array<bool, kAxes> seen{};
+  if (m.order_size() != static_cast<int>(kAxes)) return ParallelPlan{}.order;
+  for (int i = 0; i < m.order_size(); ++i) {
+    order[static_cast<size_t>(i)] = enum_cast<Axis>(m.order(i));
+    seen[static_cast<size_t>(m.order(i))] = true;
+  }
+  const bool each = std::all_of(seen.begin(), seen.end(), [](bool s) { return s; });
+  return each ? order : ParallelPlan{}.order;
 }
 
 Degradation degradation_from_message(const spec::Degraded& m) {
@@ -141,7 +174,11 @@ ParallelPlan plan_from_message(const spec::Parallel& m) {
           .sequence_parallel = m.sequence_parallel(),
           .shard = enum_cast<Sharding>(m.shard()),
           .micro_batch = m.micro_batch(),
-          .layers_per_chunk = {m.layers_per_chunk().begin(), m.layers_per_chunk().end()}};
+          .layers_per_chunk = {m.layers_per_chunk().begin(), m.layers_per_chunk().end()},
+          .expert_tp = m.expert_tp(),
+          .dp_shard = m.dp_shard(),
+          .context = enum_cast<ContextParallel>(m.context()),
+          .order = order_from_message(m)};
 }
 
 Training training_from_message(const spec::Training& m) {
@@ -150,9 +187,17 @@ Training training_from_message(const spec::Training& m) {
           .precision = enum_cast<DataType>(m.precision()),
           .recompute = enum_cast<Recompute>(m.recompute()),
           .recompute_fraction = m.recompute_fraction(),
+          .recompute_layers = m.recompute_layers(),
+          .optimizer = enum_cast<OptimizerState>(m.optimizer()),
+          .loader = {.tokens_per_second = m.loader().tokens_per_second(),
+                     .prefetch = m.loader().prefetch()},
           .schedule = m.schedule(),
           .consecutive_micro_batches = m.consecutive_micro_batches(),
-          .document_mask_fraction = m.document_mask_fraction()};
+          .document_mask_fraction = m.document_mask_fraction(),
+          .documents = {.mean_tokens = m.documents().mean_tokens(),
+                        .sigma = m.documents().sigma()},
+          .expert_imbalance = m.expert_imbalance(),
+          .expert_capacity_factor = m.expert_capacity_factor()};
 }
 
 void to_message(const ReliabilityRequest& r, spec::Reliability* m) {
@@ -325,6 +370,12 @@ void default_spec(spec::Scenario* message) {
   model->set_experts(defaults.model.experts);
   model->set_experts_per_token(defaults.model.experts_per_token);
   model->set_shared_experts(defaults.model.shared_experts);
+  model->set_expert_ffn(defaults.model.expert_ffn);
+  model->set_first_dense_layers(defaults.model.first_dense_layers);
+  model->set_kv_lora_rank(defaults.model.kv_lora_rank);
+  model->set_q_lora_rank(defaults.model.q_lora_rank);
+  model->set_rope_head_dim(defaults.model.rope_head_dim);
+  model->set_value_head_dim(defaults.model.value_head_dim);
   to_message(defaults.cluster, message->mutable_cluster());
   to_message(defaults.software, message->mutable_software());
   to_message(defaults.plan, message->mutable_parallel());
@@ -352,7 +403,13 @@ ModelArchitecture model_from_message(const spec::Model& m) {
           .tied_embeddings = m.tied_embeddings(),
           .experts = m.experts(),
           .experts_per_token = m.experts_per_token(),
-          .shared_experts = m.shared_experts()};
+          .shared_experts = m.shared_experts(),
+          .expert_ffn = m.expert_ffn(),
+          .first_dense_layers = m.first_dense_layers(),
+          .kv_lora_rank = m.kv_lora_rank(),
+          .q_lora_rank = m.q_lora_rank(),
+          .rope_head_dim = m.rope_head_dim(),
+          .value_head_dim = m.value_head_dim()};
 }
 
 ClusterSpec cluster_from_message(const spec::Cluster& m) {
@@ -405,6 +462,10 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .p2p_async = m.p2p_async(),
           .dp_overlap = m.dp_overlap(),
           .dp_gather_overlap = m.dp_gather_overlap(),
+          .grouped_gemm = m.grouped_gemm(),
+          .shared_expert_overlap = m.shared_expert_overlap(),
+          .pass_overlap = m.pass_overlap(),
+          .expert_dispatch_type = enum_cast<DataType>(m.expert_dispatch_type()),
           .activation_hidden_bytes = m.activation_hidden_bytes(),
           .activation_ffn_bytes = m.activation_ffn_bytes(),
           .tp_copy_bytes = m.tp_copy_bytes(),
@@ -414,6 +475,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .host_microseconds_per_layer_forward = m.host_microseconds_per_layer_forward(),
           .host_microseconds_per_layer_backward = m.host_microseconds_per_layer_backward(),
           .host_microseconds_per_transfer = m.host_microseconds_per_transfer(),
+          .host_microseconds_per_expert_layer = m.host_microseconds_per_expert_layer(),
           .host_microseconds_per_layer_optimizer = m.host_microseconds_per_layer_optimizer(),
           .host_milliseconds_per_step = m.host_milliseconds_per_step(),
           .step_jitter_milliseconds = m.step_jitter_milliseconds(),
@@ -437,6 +499,7 @@ Scenario scenario_from_message(const spec::Scenario& m) {
   scenario.run = {
       .days = m.run().days(), .tokens = m.run().tokens(), .replicas = m.run().replicas()};
   scenario.seed = m.seed();
+  scenario.training.seed = m.seed();
   if (m.has_published()) {
     scenario.published =
         PublishedResult{.model_tflops_per_gpu = m.published().model_tflops_per_gpu(),

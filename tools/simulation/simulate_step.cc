@@ -99,6 +99,19 @@ void fill_account(const FoldedJob& job, const StepOutcome& outcome, int64_t stag
   }
 }
 
+// A loader that may be ahead hides behind the step, and limits its rate where it is slower; one that may not comes on top.
+void wait_for_loader(const Training& training, StepResult& result) {
+  if (training.loader.tokens_per_second <= 0) return;
+  const Duration loads = seconds_rounded_up(static_cast<double>(training.tokens()) /
+                                            training.loader.tokens_per_second);
+  const Duration hidden = training.loader.prefetch > 0 ? result.step_time : Duration::zero();
+  const Duration wait = std::max(Duration::zero(), loads - hidden);
+  constexpr auto kLoader = static_cast<size_t>(TimeTerm::kLoader);
+  result.step_time += wait;
+  result.account_rank_nanoseconds[kLoader] += wait.nanoseconds() * result.gpus;
+  for (TimeAccount& stage : result.stage_account) stage[kLoader] += wait;
+}
+
 std::vector<TransferLine> transfer_lines(const OpGraph& graph, const JobMap& map,
                                          const NcclTuning& tuning) {
   std::vector<TransferLine> lines;
@@ -121,19 +134,10 @@ std::vector<TransferLine> transfer_lines(const OpGraph& graph, const JobMap& map
 // What the scenario asks for and the step leaves out: said, never silently ignored.
 std::vector<std::string> unmodelled_parts(const Scenario& scenario) {
   std::vector<std::string> parts;
-  if (scenario.model.is_moe()) {
-    parts.push_back("experts run as one dense layer of the active width: their routing, imbalance and "
-                    "all-to-all are not modelled");
-  } else if (scenario.plan.ep > 1) {
-    parts.push_back("parallel.ep changes nothing: the model has no experts");
-  }
   if (!find_routing(scenario.cluster.routing)->uses_queue_pairs &&
       scenario.cluster.queue_pairs != ClusterSpec{}.queue_pairs) {
     parts.push_back("cluster.queue_pairs changes nothing: " + scenario.cluster.routing +
                     " does not choose paths by queue pair");
-  }
-  if (find_schedule(scenario.training.schedule)->layout == ChunkLayout::kBidirectional) {
-    parts.push_back("the two copies of each stage's weights reduce their gradients for free");
   }
   return parts;
 }
@@ -214,6 +218,7 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   result.peak = scenario.profile.peak_of(scenario.training.precision);
   result.dtype = scenario.training.precision == DataType::kFp8 ? "fp8" : "bf16";
   fill_account(job, outcome, scenario.plan.pp, result);
+  wait_for_loader(scenario.training, result);
   const ScheduleShape shape = schedule_shape(scenario.plan, scenario.training);
   const MemoryQuestion memory{scenario.model,    scenario.plan, scenario.training,
                               scenario.software, schedule,      shape, layouts};

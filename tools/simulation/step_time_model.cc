@@ -22,7 +22,9 @@ bool shrink(Scenario& scenario, int64_t replicas_away) {
   if (replicas_away == 0) return true;
   ParallelPlan& plan = scenario.plan;
   const int64_t micro_batches = scenario.training.global_batch / plan.micro_batch;
-  plan.dp -= replicas_away;
+  // Replicas that share out experts or state go together.
+  const int64_t block = plan.is_hybrid() ? plan.dp_shard : plan.expert_dp();
+  plan.dp = std::max<int64_t>(1, (plan.dp - replicas_away) / block) * block;
   scenario.gpus = plan.ranks();
   const int64_t each = (micro_batches + plan.dp - 1) / plan.dp;
   scenario.training.global_batch = each * plan.dp * plan.micro_batch;
@@ -76,9 +78,11 @@ bool operator<(const SlowReplica& a, const SlowReplica& b) { return a.stages < b
 
 Condition SimulatedStepTime::canonical(const Condition& condition) const {
   const ClusterSpec& cluster = scenario_.cluster;
+  const Training& training = scenario_.training;
   const bool alike = cluster.placement == PlacementKind::kTopologyOrder &&
                      cluster.unavailable_hosts.empty() && cluster.unavailable_fraction == 0 &&
-                     cluster.degraded.empty();
+                     cluster.degraded.empty() && training.expert_imbalance == 1 &&
+                     training.documents.mean_tokens == 0;
   if (!alike || condition.slow.empty()) return condition;
   const ParallelPlan& plan = scenario_.plan;
   std::map<int64_t, SlowReplica> by_replica;

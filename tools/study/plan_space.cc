@@ -80,7 +80,8 @@ class Space {
   void add_micro_batches(PlanCandidate& c) {
     const int64_t batch = base_.training.global_batch;
     if (batch % c.plan.dp != 0) return;
-    if (base_.model.is_moe() && c.plan.dp % c.plan.ep != 0) return;
+    if (base_.model.is_moe() && c.plan.dp % c.plan.expert_dp() != 0) return;
+    if (c.plan.is_hybrid() && c.plan.dp % c.plan.dp_shard != 0) return;
     for (const int64_t size : divisors_up_to(batch / c.plan.dp, batch)) {
       if (pinned_out(pins_.micro_batch, size)) continue;
       c.plan.micro_batch = size;

@@ -65,6 +65,15 @@ UnitTimes longest_paths(const WorkTemplate& steps, const std::vector<Ticks>& cos
   return unit;
 }
 
+UnitTimes least(const UnitTimes& a, const UnitTimes& b) {
+  return {.exists = a.exists && b.exists,
+          .lead = std::min(a.lead, b.lead),
+          .whole = std::min(a.whole, b.whole),
+          .rest = std::min(a.rest, b.rest),
+          .occupied = std::min(a.occupied, b.occupied),
+          .tail = std::min(a.tail, b.tail)};
+}
+
 // Of the embedding, a layer and the head.
 struct PassCosts {
   std::array<UnitTimes, kUnits> forward, backward, backward_input, backward_weight;
@@ -75,7 +84,13 @@ struct DataParallelCosts {
   std::array<Ticks, kUnits> gather{}, reduce_scatter{}, all_reduce{};
 };
 
-constexpr double kOptimizerBytes = 12;  // fp32 master weight and two moments
+int64_t least_layer_parameters(const ModelArchitecture& model, const ParallelPlan& plan) {
+  const int64_t layer = layer_parameters(model, plan, model.is_moe()).total();
+  return model.is_moe() && model.dense_layers() > 0
+             ? std::min(layer, layer_parameters(model, plan, false).total())
+             : layer;
+}
+
 
 // Some stage has no fewer.
 int64_t most_layers(const Scenario& base, const PlanCandidate& c) {
@@ -133,7 +148,8 @@ class StepBounds::Tables {
                                    : passes * layers;
     // Where only some layers recompute, none is counted here.
     const auto recomputing = static_cast<size_t>(c.recompute != Recompute::kNone &&
-                                                         base_.training.recompute_fraction >= 1
+                                                         base_.training.recompute_fraction >= 1 &&
+                                                         base_.training.recompute_layers == 0
                                                      ? Unit::kRecomputedLayer
                                                      : Unit::kLayer);
     const auto backward = [&](size_t unit) {
@@ -176,7 +192,9 @@ class StepBounds::Tables {
     const ScheduleShape shape = schedule_shape(c.plan, base_.training);
     TimelineQuestion q{.row = *c.schedule, .shape = shape};
     q.layers = chunk_layers(c, shape);
-    if (c.recompute != Recompute::kNone) q.recompute_fraction = base_.training.recompute_fraction;
+    if (c.recompute != Recompute::kNone && base_.training.recompute_layers == 0) {
+      q.recompute_fraction = base_.training.recompute_fraction;
+    }
     q.forward = pass.forward;
     q.backward = pass.backward;
     q.backward_input = pass.backward_input;
@@ -213,7 +231,10 @@ class StepBounds::Tables {
     return base_.training.global_batch / (c.plan.dp * c.plan.micro_batch);
   }
   int64_t most_layers(const PlanCandidate& c) const { return herdsim::most_layers(base_, c); }
-  int64_t layer_parameters(const PlanCandidate& c) const { return workload(c).layer_parameters(); }
+  // Of the kind of layer that has fewer.
+  int64_t layer_parameters(const PlanCandidate& c) const {
+    return least_layer_parameters(base_.model, c.plan);
+  }
   WorkloadSpec workload(const PlanCandidate& c) const {
     return {base_.model, c.plan, base_.training, base_.software};
   }
@@ -238,13 +259,16 @@ class StepBounds::Tables {
     return shapes.empty() ? 0 : least;
   }
 
-  // All distinct ones. Groups of tensor ranks are the same whatever the other degrees, and so on:
-  // the members of a group follow from the strides.
+  // All distinct ones. In Llama 3's order of axes groups of tensor ranks are the same whatever the other degrees, and so
+  // on: the members of a group follow from the strides.
   const std::vector<GroupShape>& shapes_of(const RankGrid& grid, Communicator communicator) {
     const auto size_of = [&](Axis axis) { return grid.size(axis); };
-    const std::tuple key(communicator, size_of(Axis::kTp),
-                         communicator == Communicator::kTensor ? size_t{0} : size_of(Axis::kCp),
-                         communicator == Communicator::kGradient ? size_of(Axis::kPp) : size_t{0});
+    const bool nested = base_.plan.order == ParallelPlan{}.order;
+    const bool inner = nested && communicator == Communicator::kTensor;
+    const bool middle = nested && communicator == Communicator::kContext;
+    const std::tuple key(communicator, size_of(Axis::kTp), inner ? size_t{0} : size_of(Axis::kCp),
+                         inner || middle ? size_t{0} : size_of(Axis::kPp),
+                         grid.group_size(communicator));
     const auto [at, is_new] = shapes_.try_emplace(key);
     std::vector<GroupShape>& shapes = at->second;
     if (!is_new) return shapes;
@@ -260,7 +284,7 @@ class StepBounds::Tables {
     return shapes;
   }
 
-  static RankGrid grid_of(const ParallelPlan& p) { return RankGrid(p.tp, p.cp, p.pp, p.dp); }
+  static RankGrid grid_of(const ParallelPlan& p) { return p.grid(); }
 
   // Of the host, for one pass of a layer.
   Ticks launch(double microseconds, const WorkTemplate& steps,
@@ -279,13 +303,21 @@ class StepBounds::Tables {
     const WorkloadSpec spec{base_.model, c.plan, training, base_.software};
     OpGraph graph;
     graph.grid = grid_of(c.plan);
+    const bool experts = base_.model.is_moe(), recomputes = c.recompute != Recompute::kNone;
     const std::array<PassTemplates, kUnits> templates = {
-        embedding_templates(spec, graph.works), layer_templates(spec, graph.works, false),
-        layer_templates(spec, graph.works, c.recompute != Recompute::kNone),
+        embedding_templates(spec, graph.works),
+        layer_templates(spec, graph.works, {.recomputes = false, .has_experts = experts}),
+        layer_templates(spec, graph.works, {.recomputes = recomputes, .has_experts = experts}),
         head_templates(spec, graph.works)};
+    // Where some layers have no experts, every layer counts as the cheaper kind.
+    const bool both = experts && base_.model.dense_layers() > 0;
+    std::array<PassTemplates, kUnits> others;
+    if (both) {
+      others[1] = layer_templates(spec, graph.works, {.recomputes = false, .has_experts = false});
+      others[2] =
+          layer_templates(spec, graph.works, {.recomputes = recomputes, .has_experts = false});
+    }
     const CostedGraph costs = cost_graph(graph, base_.profile, base_.software);
-    const auto& tensor = shapes_of(graph.grid, Communicator::kTensor);
-    const auto& context = shapes_of(graph.grid, Communicator::kContext);
     std::vector<Ticks> cost;
     for (size_t w = 0; w < graph.works.size(); ++w) {
       const Work& work = graph.works[WorkId(w)];
@@ -293,14 +325,19 @@ class StepBounds::Tables {
           work.kind == WorkKind::kCompute
               ? costs.works[WorkId(w)].total.nanoseconds()
               : least_time(work.collective, work.bytes,
-                           work.communicator == Communicator::kTensor ? tensor : context));
+                           shapes_of(graph.grid, work.communicator)));
     }
     PassCosts pass;
     for (size_t u = 0; u < kUnits; ++u) {
-      pass.forward[u] = longest_paths(templates[u].forward, cost, graph.works);
-      pass.backward[u] = longest_paths(templates[u].backward, cost, graph.works);
-      pass.backward_input[u] = longest_paths(templates[u].backward_input, cost, graph.works);
-      pass.backward_weight[u] = longest_paths(templates[u].backward_weight, cost, graph.works);
+      const auto times = [&](WorkTemplate PassTemplates::*part) {
+        const UnitTimes of_unit = longest_paths(templates[u].*part, cost, graph.works);
+        const bool either = both && (u == 1 || u == 2);
+        return either ? least(of_unit, longest_paths(others[u].*part, cost, graph.works)) : of_unit;
+      };
+      pass.forward[u] = times(&PassTemplates::forward);
+      pass.backward[u] = times(&PassTemplates::backward);
+      pass.backward_input[u] = times(&PassTemplates::backward_input);
+      pass.backward_weight[u] = times(&PassTemplates::backward_weight);
       const auto unit = static_cast<Unit>(u);
       if (unit != Unit::kLayer && unit != Unit::kRecomputedLayer) continue;
       const SoftwareStack& stack = base_.software;
@@ -315,25 +352,42 @@ class StepBounds::Tables {
   DataParallelCosts data_costs(const PlanCandidate& c) {
     const WorkloadSpec spec = workload(c);
     const RankGrid grid = grid_of(c.plan);
-    const auto& shapes = shapes_of(grid, Communicator::kGradient);
+    const auto& shapes = shapes_of(
+        grid, c.plan.is_hybrid() ? Communicator::kShard : Communicator::kGradient);
+    const auto& of_experts = shapes_of(grid, Communicator::kExpertGradient);
+    // A layer without experts, where the first ones have none, has at least what this bound counts of one with them.
+    const LayerParameters layer =
+        herdsim::layer_parameters(base_.model, c.plan, base_.model.is_moe());
+    const bool some_dense = base_.model.is_moe() && base_.model.dense_layers() > 0;
+    const int64_t dense =
+        some_dense
+            ? std::min(layer.dense(), herdsim::layer_parameters(base_.model, c.plan, false).dense())
+            : layer.dense();
+    const int64_t experts = some_dense ? 0 : layer.experts;
     const std::array<int64_t, kUnits> parameters = {
-        spec.embedding_parameters(), spec.layer_parameters(), spec.layer_parameters(),
-        spec.embedding_parameters() + base_.model.hidden};
+        spec.embedding_parameters(), dense, dense,
+        (base_.model.tied_embeddings ? 0 : spec.embedding_parameters()) + base_.model.hidden};
+    const auto time = [&](CollectiveKind kind, size_t unit, DataType type) {
+      const auto bytes = [&](int64_t count) { return Bytes(count * bytes_per_element(type)); };
+      const bool routed = (unit == 1 || unit == 2) && experts > 0;
+      return least_time(kind, bytes(parameters[unit]), shapes) +
+             (routed ? least_time(kind, bytes(experts), of_experts) : 0);
+    };
     DataParallelCosts costs;
     for (size_t u = 0; u < kUnits; ++u) {
-      const Bytes gathered(parameters[u] * bytes_per_element(base_.software.parameter_gather_type));
-      const Bytes reduced(parameters[u] * bytes_per_element(base_.software.gradient_reduce_type));
-      costs.gather[u] = least_time(CollectiveKind::kAllGather, gathered, shapes);
-      costs.reduce_scatter[u] = least_time(CollectiveKind::kReduceScatter, reduced, shapes);
-      costs.all_reduce[u] = least_time(CollectiveKind::kAllReduce, reduced, shapes);
+      const SoftwareStack& software = base_.software;
+      costs.gather[u] = time(CollectiveKind::kAllGather, u, software.parameter_gather_type);
+      costs.reduce_scatter[u] =
+          time(CollectiveKind::kReduceScatter, u, software.gradient_reduce_type);
+      costs.all_reduce[u] = time(CollectiveKind::kAllReduce, u, software.gradient_reduce_type);
     }
     if (norm_ == 0) {
       norm_ =
           least_time(CollectiveKind::kAllReduce, Bytes(4), shapes_of(grid, Communicator::kWorld));
     }
     if (c.plan.pp > 1) {
-      add_message_shapes(c.plan.tp * c.plan.cp);
-      add_message_shapes(c.plan.tp * c.plan.cp * (c.plan.pp - 1));
+      add_message_shapes(message_stride(c, 1));
+      add_message_shapes(message_stride(c, c.plan.pp - 1));
     }
     return costs;
   }
@@ -350,16 +404,25 @@ class StepBounds::Tables {
     }
   }
 
+  // Ranks between those of two stages so far apart.
+  static int64_t message_stride(const PlanCandidate& c, int64_t stages) {
+    return static_cast<int64_t>(grid_of(c.plan).with(RankId(0), Axis::kPp, 1).index()) * stages;
+  }
+
   Ticks message(const PlanCandidate& c, int64_t stages) const {
     if (c.plan.pp == 1) return 0;
     return least_time(CollectiveKind::kSendRecv, workload(c).stage_message(),
-                      message_shapes_.at(c.plan.tp * c.plan.cp * stages));
+                      message_shapes_.at(message_stride(c, stages)));
   }
 
   Ticks optimizer(const PlanCandidate& c, int64_t parameters, int64_t layers) const {
-    const int64_t shards = c.plan.shard == Sharding::kNone ? 1 : c.plan.dp * c.plan.cp;
+    // The most ranks that may share: all data-parallel ones, of both copies where a schedule holds two.
+    const int64_t copies = c.schedule->layout == ChunkLayout::kBidirectional ? 2 : 1;
+    const int64_t shards = c.plan.shard == Sharding::kNone ? 1 : c.plan.dp * c.plan.cp * copies;
+    const double saved =
+        Training{}.optimizer_state_bytes() - base_.training.optimizer_state_bytes();
     const double moved = static_cast<double>(parameters) / static_cast<double>(shards) *
-                         base_.software.optimizer_bytes;
+                         (base_.software.optimizer_bytes - 2 * saved);
     const MemoryTraffic traffic{Bytes(static_cast<int64_t>(moved)), StreamClass::kOptimizer};
     return std::max(scaled(stream_cost(traffic, base_.profile).time.nanoseconds(), slowest_),
                     microseconds_rounded_up(static_cast<double>(layers) *
@@ -387,10 +450,11 @@ class StepBounds::Tables {
     for (int64_t local = 0; local < chunks_per_stage(q.row, q.shape); ++local) {
       const int64_t chunk = model_chunk_at(q.row, q.shape, {stage, local});
       size.layers += q.layers[static_cast<size_t>(chunk)];
-      size.parameters += q.layers[static_cast<size_t>(chunk)] * spec.layer_parameters();
+      size.parameters += q.layers[static_cast<size_t>(chunk)] * layer_parameters(c);
       if (chunk == 0) size.parameters += spec.embedding_parameters();
       if (chunk + 1 == static_cast<int64_t>(q.layers.size())) {
-        size.parameters += spec.embedding_parameters() + base_.model.hidden;
+        size.parameters += base_.model.hidden;
+        if (!base_.model.tied_embeddings) size.parameters += spec.embedding_parameters();
       }
     }
     return size;
@@ -404,7 +468,8 @@ class StepBounds::Tables {
   const Ticks host_;      // of a step, which nothing hides
   std::map<PassKey, PassCosts> passes_;
   std::map<std::tuple<int64_t, int64_t, int64_t>, DataParallelCosts> data_;
-  std::map<std::tuple<Communicator, size_t, size_t, size_t>, std::vector<GroupShape>> shapes_;
+  std::map<std::tuple<Communicator, size_t, size_t, size_t, size_t>, std::vector<GroupShape>>
+      shapes_;
   std::map<int64_t, std::vector<GroupShape>> message_shapes_;  // by distance in ranks
   Ticks norm_ = 0;
 };
@@ -419,21 +484,27 @@ Duration StepBounds::timeline(const PlanCandidate& c) const {
 }
 Bytes least_memory(const Scenario& base, const PlanCandidate& c) {
   const auto parameters = static_cast<double>(
-      most_layers(base, c) *
-      WorkloadSpec{base.model, c.plan, base.training, base.software}.layer_parameters());
-  const auto shards = static_cast<double>(c.plan.dp * c.plan.cp);
+      most_layers(base, c) * least_layer_parameters(base.model, c.plan));
+  const int64_t copies = c.schedule->layout == ChunkLayout::kBidirectional ? 2 : 1;
+  const auto shards = static_cast<double>(c.plan.dp * c.plan.cp * copies);
   const Sharding shard = c.plan.shard;
   const bool gradients_too = shard == Sharding::kZero2 || shard == Sharding::kZero3;
   const auto gradient =
       static_cast<double>(bytes_per_element(base.software.gradient_accumulation_type));
   double bytes = shard == Sharding::kZero3 ? 0 : 2 * parameters;
   bytes += gradient * parameters / (gradients_too ? shards : 1);
-  bytes += kOptimizerBytes * parameters / (shard == Sharding::kNone ? 1 : shards);
+  bytes += base.training.optimizer_state_bytes() * parameters / (shard == Sharding::kNone ? 1 : shards);
   Training training = base.training;
   training.recompute = c.recompute;
-  const double kept =
-      layer_activations(base.model, c.plan, training, base.software).kept *
-      static_cast<double>(c.plan.micro_batch * training.sequence_length / c.plan.cp);
+  const auto kept_by = [&](bool with_experts) {
+    return layer_activations(base.model, c.plan, training, base.software,
+                             {.with_experts = with_experts})
+        .kept;
+  };
+  const double a_token = base.model.is_moe() && base.model.dense_layers() == 0
+                             ? kept_by(true)
+                             : std::min(kept_by(true), kept_by(false));
+  const double kept = a_token * static_cast<double>(c.plan.micro_batch * training.sequence_length / c.plan.cp);
   return Bytes(static_cast<int64_t>(bytes + kept * static_cast<double>(most_layers(base, c))));
 }
 

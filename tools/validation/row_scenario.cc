@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <string_view>
 
@@ -59,6 +60,16 @@ StreamCurve at_memory_rate(const StreamCurve& curve, double factor) {
   return {LogCurve(std::move(points)), curve.provenance};
 }
 
+// In lower case.
+std::string letters_and_digits(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) out += static_cast<char>(std::tolower(byte));
+  }
+  return out;
+}
+
 class RowReading {
  public:
   RowReading(const RunRow& row, const RowParts& parts) : row_(row), parts_(parts) {}
@@ -96,12 +107,18 @@ class RowReading {
       return value.value_or(0);
     };
     ModelArchitecture& m = s_.model;
+    const ModelArchitecture* known = parts_.model(row_.model);
+    const auto size = [&](const std::optional<int64_t>& value, std::string_view column,
+                          int64_t ModelArchitecture::*field) {
+      if (value || known == nullptr) return need(value, column);
+      return assume(column, known->*field);
+    };
     m.name = row_.model;
-    m.layers = need(row_.layers, "layers");
-    m.hidden = need(row_.hidden, "hidden");
-    m.ffn = need(row_.ffn, "ffn");
-    m.heads = need(row_.heads, "heads");
-    m.vocab = need(row_.vocab, "vocab");
+    m.layers = size(row_.layers, "layers", &ModelArchitecture::layers);
+    m.hidden = size(row_.hidden, "hidden", &ModelArchitecture::hidden);
+    m.ffn = size(row_.ffn, "ffn", &ModelArchitecture::ffn);
+    m.heads = size(row_.heads, "heads", &ModelArchitecture::heads);
+    m.vocab = size(row_.vocab, "vocab", &ModelArchitecture::vocab);
     s_.training.sequence_length = need(row_.seq_len, "seq_len");
     s_.gpus = need(row_.num_gpus, "num_gpus");
     s_.training.global_batch = need(row_.global_batch, "global_batch");
@@ -112,13 +129,41 @@ class RowReading {
       }
       return skip("not stated: " + names);
     }
-    if (row_.ep.value_or(1) > 1)
-      return skip("a mixture of experts: no column describes the experts");
-    m.kv_heads = or_assume(row_.kv_heads, "kv_heads", m.heads);
-    m.gated_mlp = or_assume(row_.mlp_gated, "mlp_gated", true);
-    if (!row_.head_dim && m.hidden % m.heads != 0) return skip("heads does not divide hidden");
-    m.head_dim = or_assume(row_.head_dim, "head_dim", m.hidden / m.heads);
+    experts(known);
+    if (row_.ep.value_or(1) > 1 && !m.is_moe()) {
+      return skip("a mixture of experts: neither a column nor the catalogue describes the experts");
+    }
+    m.kv_heads = or_assume(row_.kv_heads, "kv_heads", known != nullptr ? known->kv_heads : m.heads);
+    m.gated_mlp = or_assume(row_.mlp_gated, "mlp_gated", known == nullptr || known->gated_mlp);
+    if (known == nullptr && !row_.head_dim && m.hidden % m.heads != 0) {
+      return skip("heads does not divide hidden");
+    }
+    m.head_dim =
+        or_assume(row_.head_dim, "head_dim", known != nullptr ? known->head_dim : m.hidden / m.heads);
     return true;
+  }
+
+  // Of the row, or of the catalogue's model of that name.
+  void experts(const ModelArchitecture* known) {
+    ModelArchitecture& m = s_.model;
+    if (row_.experts) {
+      m.experts = *row_.experts;
+      m.experts_per_token = or_assume(row_.experts_per_token, "experts_per_token", int64_t{2});
+      m.shared_experts = row_.shared_experts.value_or(0);
+      m.expert_ffn = row_.expert_ffn.value_or(0);
+      return;
+    }
+    if (known == nullptr || !known->is_moe()) return;
+    assume("experts", known->experts);
+    m.experts = known->experts;
+    m.experts_per_token = known->experts_per_token;
+    m.shared_experts = known->shared_experts;
+    m.expert_ffn = known->expert_ffn;
+    m.first_dense_layers = std::min(known->first_dense_layers, m.layers - 1);
+    m.kv_lora_rank = known->kv_lora_rank;
+    m.q_lora_rank = known->q_lora_rank;
+    m.rope_head_dim = known->rope_head_dim;
+    m.value_head_dim = known->value_head_dim;
   }
 
   bool software() {
@@ -196,6 +241,8 @@ class RowReading {
     }
     p.dp = s_.gpus / replica;
     if (row_.dp && *row_.dp != p.dp) assume("dp", p.dp);
+    p.ep = row_.ep.value_or(1);
+    expert_ranks();
     p.micro_batch = or_assume(row_.micro_batch, "micro_batch", int64_t{1});
     const bool splits = p.tp > 1 ? or_assume(row_.sp, "sp", true) : false;
     p.sequence_parallel = splits;
@@ -206,11 +253,42 @@ class RowReading {
       p.shard = fsdp ? Sharding::kZero3 : Sharding::kZero1;
       assume("fsdp_zero", fsdp ? "ZeRO-3" : "ZeRO-1");
     }
+    p.dp_shard = words_.shard_ranks == RowWords::kUnstated ? assumed_shard_ranks()
+                                                           : words_.shard_ranks;
     if (s_.model.vocab % p.tp != 0) {
       s_.model.vocab =
           assume("vocab", (s_.model.vocab + 128 * p.tp - 1) / (128 * p.tp) * 128 * p.tp);
     }
     return true;
+  }
+
+  // Whole experts where Megatron Core would fold them over the tensor ranks: more of them than a rank's tensor group can
+  // share out over data-parallel ranks, or experts too narrow to split.
+  void expert_ranks() {
+    ParallelPlan& p = s_.plan;
+    if (!s_.model.is_moe()) return;
+    // Megatron-LM's order of ranks: experts are shared out over the nearest replicas.
+    p.order = {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp};
+    if (p.tp == 1) return;
+    constexpr int64_t kNarrowest = 4096;  // DeepSeek-V3 and Qwen3 run whole, Mixtral and Grok split
+    const bool fits = p.ep % p.tp == 0 && p.dp % (p.ep / p.tp) == 0;
+    if (fits && (p.dp % p.ep != 0 || s_.model.expert_width() < kNarrowest)) {
+      p.expert_tp = assume("expert_tp", int64_t{1});
+    }
+  }
+
+  // The fewest whole nodes whose memory holds the state with room to work.
+  int64_t assumed_shard_ranks() {
+    ParallelPlan& p = s_.plan;
+    constexpr double kBytesAParameter = 16, kShareOfMemory = 0.6;
+    const double state = kBytesAParameter * static_cast<double>(s_.model.parameters()) /
+                         static_cast<double>(p.tp * p.pp);
+    int64_t ranks = std::min(p.dp, s_.cluster.gpus_per_host);
+    while (ranks < p.dp && state / static_cast<double>(ranks) >
+                               kShareOfMemory * static_cast<double>(s_.profile.hbm.count())) {
+      ranks *= 2;
+    }
+    return assume("dp_shard", p.dp % ranks == 0 ? ranks : p.dp);
   }
 
   void training() {
@@ -320,6 +398,9 @@ RowParts::RowParts(const std::vector<std::string>& sets) {
   for (const std::string& name : catalog_names(CatalogKind::kSoftware)) {
     software_.emplace(name, load_software(name, of_software));
   }
+  for (const std::string& name : catalog_names(CatalogKind::kModels)) {
+    models_.emplace(letters_and_digits(name), load_model(name));
+  }
   for (const GpuRow& gpu : kGpus) {
     const std::string profile(gpu.profile);
     if (!profiles_.contains(profile)) profiles_.emplace(profile, load_profile(profile));
@@ -329,6 +410,19 @@ RowParts::RowParts(const std::vector<std::string>& sets) {
 const SoftwareStack* RowParts::software(const std::string& name) const {
   const auto found = software_.find(name);
   return found == software_.end() ? nullptr : &found->second;
+}
+
+const ModelArchitecture* RowParts::model(std::string_view name) const {
+  // "Qwen3_30B_a3B" and "Grok1-314B-proxy-L2" begin with the catalogue's "qwen3-30b-a3b" and "grok-1".
+  const std::string letters = letters_and_digits(name);
+  const ModelArchitecture* longest = nullptr;
+  size_t length = 0;
+  for (const auto& [known, model] : models_) {
+    if (!letters.starts_with(known) || known.size() <= length) continue;
+    length = known.size();
+    longest = &model;
+  }
+  return longest;
 }
 
 RowScenario scenario_of_row(const RunRow& row, const RowParts& parts) {

@@ -14,13 +14,15 @@
 // unless the run measured its own. A vocabulary that tp does not divide is padded, as Megatron
 // does.
 //
+// Sizes of the model that are blank are those of the catalogue's model of that name, if there is one.
 // A row is left out for a named reason only: a size without which there is no model, a GPU without
-// a profile, a software stack without a record, experts (which no column describes), or a plan that
+// a profile, a software stack without a record, experts that nothing describes, or a plan that
 // no schedule can run.
 #pragma once
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/scenario/scenario.h"
@@ -36,11 +38,14 @@ class RowParts {
   explicit RowParts(const std::vector<std::string>& sets);
 
   const SoftwareStack* software(const std::string& name) const;  // null where there is no record
+  // The catalogue's model whose name the text begins with, written in any way; null where there is none.
+  const ModelArchitecture* model(std::string_view name) const;
   const DeviceProfile& profile(const std::string& name) const { return profiles_.at(name); }
 
  private:
   std::map<std::string, SoftwareStack, std::less<>> software_;
   std::map<std::string, DeviceProfile, std::less<>> profiles_;
+  std::map<std::string, ModelArchitecture, std::less<>> models_;  // by letters and digits
 };
 
 struct RowScenario {

@@ -52,6 +52,12 @@ double number_after(const std::string& text, std::string_view word, double other
   return value;
 }
 
+int64_t shard_ranks_of(const std::string& text) {
+  if (says(text, {"hsdp", "fsdp+dp"})) return RowWords::kUnstated;
+  if (number_after(text, "xdp(", 1) <= 1) return 0;
+  return static_cast<int64_t>(number_after(text, "fsdp(", 0));
+}
+
 void read_recompute(const std::string& text, int64_t layers, RowWords& words) {
   if (text.starts_with("none")) {
     words.recompute = Recompute::kNone;
@@ -84,6 +90,7 @@ void read_recompute(const std::string& text, int64_t layers, RowWords& words) {
 
 RowWords words_of(const RunRow& row) {
   RowWords words{.sharding = sharding_of(lower(row.fsdp_zero)),
+                 .shard_ranks = shard_ranks_of(lower(row.fsdp_zero)),
                  .precision = precision_of(lower(row.precision)),
                  .recompute = std::nullopt};
   read_recompute(lower(row.recompute), row.layers.value_or(1), words);

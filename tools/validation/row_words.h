@@ -12,6 +12,10 @@ namespace herdsim {
 // Empty where the cell is blank or says nothing that is known.
 struct RowWords {
   std::optional<Sharding> sharding;
+  // Data-parallel ranks that share out the state, where the others hold copies: "FSDP(128)xDP(4)". kUnstated where there
+  // are copies and nothing says of how many ranks: "HSDP".
+  static constexpr int64_t kUnstated = -1;
+  int64_t shard_ranks = 0;
   std::optional<DataType> precision;
   std::optional<Recompute> recompute;
   double recompute_fraction = 1;  // of the layers

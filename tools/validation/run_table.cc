@@ -92,6 +92,10 @@ RunRow read_row(const RowReader& r) {
   r.read("head_dim", row.head_dim);
   r.read("vocab", row.vocab);
   r.read("seq_len", row.seq_len);
+  r.read("experts", row.experts);
+  r.read("experts_per_token", row.experts_per_token);
+  r.read("shared_experts", row.shared_experts);
+  r.read("expert_ffn", row.expert_ffn);
   r.read("num_gpus", row.num_gpus);
   r.read("gpus_per_node", row.gpus_per_node);
   r.read("tp", row.tp);

@@ -43,9 +43,14 @@ struct ActivationTensor {
   bool whole_without_sequence_parallel = false;
 };
 
-// The table above for one model, all rows. A mixture of experts has gate, up and product once an
-// expert a token visits, and the copy of the token that was sent there.
-std::vector<ActivationTensor> activation_tensors(const ModelArchitecture& model);
+// The table above for one layer, all rows. A layer of experts has gate, up and product once an
+// expert a token visits, the copy of the token that was sent there and what came back, which the
+// gradient of the router's choice needs. Latent attention keeps the latents and K and V of every
+// head.
+std::vector<ActivationTensor> activation_tensors(const ModelArchitecture& model, bool with_experts);
+inline std::vector<ActivationTensor> activation_tensors(const ModelArchitecture& model) {
+  return activation_tensors(model, model.is_moe());
+}
 
 // Bytes a token of one micro-batch costs one rank of a tensor-parallel group, for one layer.
 struct LayerActivations {
@@ -55,8 +60,15 @@ struct LayerActivations {
       0;  // beside, during its backward pass: what was freed, gradients, gathered inputs
 };
 
+struct LayerForm {
+  bool recomputes = true;    // as training.recompute says, or else keeping everything
+  bool with_experts = true;  // where the model has them
+};
+
 // Requires: a plan whose degrees divide the model. Selective recompute is that of core attention.
+// Of the ranks that share out the experts this is the busiest one.
 LayerActivations layer_activations(const ModelArchitecture& model, const ParallelPlan& plan,
-                                   const Training& training, const SoftwareStack& software);
+                                   const Training& training, const SoftwareStack& software,
+                                   const LayerForm& form = {});
 
 }  // namespace herdsim

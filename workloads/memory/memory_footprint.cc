@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/base/check.h"
+#include "workloads/layer_parameters.h"
 
 namespace herdsim {
 namespace {
@@ -11,19 +12,15 @@ namespace {
 // Units of parameters gathered, or of gradients waiting for their reduction, at one time: one in
 // use and one under way.
 constexpr double kUnitsInFlight = 2;
-constexpr double kOptimizerBytes = 12;
 
 Bytes whole_bytes(double count) { return Bytes(std::llround(count)); }
 
 double as_double(int64_t n) { return static_cast<double>(n); }
 
-StageParameters layer_parameters(const ModelArchitecture& model, const ParallelPlan& plan) {
-  StageParameters p;
-  const int64_t routed = model.is_moe() ? model.experts * model.expert_parameters() : 0;
-  p.experts = as_double(routed) / as_double(plan.tp * plan.ep);
-  p.matrices = as_double(model.layer_matrix_parameters() - routed) / as_double(plan.tp);
-  p.norms = as_double(model.norm_parameters_per_layer());
-  return p;
+StageParameters layer_of(const ModelArchitecture& model, const ParallelPlan& plan,
+                         bool with_experts) {
+  const LayerParameters p = layer_parameters(model, plan, with_experts);
+  return {as_double(p.matrices), as_double(p.whole), as_double(p.experts)};
 }
 
 // Ranks that share what they would otherwise replicate.
@@ -31,9 +28,11 @@ struct Shards {
   double dense = 1, experts = 1;
 };
 
-Shards shards_of(const ParallelPlan& plan) {
-  const int64_t replicas = plan.dp * plan.cp;
-  return {as_double(replicas), as_double(std::max<int64_t>(1, replicas / plan.ep))};
+// Where two stages hold the same chunks, both share their state out.
+Shards shards_of(const MemoryQuestion& q) {
+  const bool mirrored = q.schedule.layout == ChunkLayout::kBidirectional && !q.plan.is_hybrid();
+  const double copies = mirrored ? 2 : 1;
+  return {copies * as_double(q.plan.shards()), copies * as_double(q.plan.expert_copies())};
 }
 
 double sharded(const StageParameters& p, const Shards& s) {
@@ -58,6 +57,14 @@ double weight_bytes(const StageParameters& p, DataType precision) {
   return 0;
 }
 
+// Embedding, head and last norm.
+double outside_layers(const ModelArchitecture& model, const ParallelPlan& plan,
+                      const StageLayout& layout) {
+  StageLayout ends = layout;
+  ends.layers.assign(layout.layers.size(), 0);
+  return stage_parameters(model, plan, ends).total();
+}
+
 // What is there for the whole step.
 struct State {
   double weights = 0, gradients = 0, optimizer = 0, communication = 0;
@@ -73,8 +80,8 @@ int64_t communicators(const ParallelPlan& plan) {
 
 State state_of(const MemoryQuestion& q, const StageLayout& layout) {
   const StageParameters p = stage_parameters(q.model, q.plan, layout);
-  const StageParameters layer = layer_parameters(q.model, q.plan);
-  const Shards shards = shards_of(q.plan);
+  const StageParameters layer = layer_of(q.model, q.plan, q.model.is_moe());
+  const Shards shards = shards_of(q);
   const double in_shards = sharded(p, shards);
   const bool gathers = q.plan.shard == Sharding::kZero3;
   const double gradient = as_double(bytes_per_element(q.software.gradient_accumulation_type));
@@ -84,7 +91,8 @@ State state_of(const MemoryQuestion& q, const StageLayout& layout) {
   if (!gathers) state.weights = weight_bytes(p, q.training.precision);
   state.gradients = gradient * (shards_gradients(q.plan.shard) ? in_shards : p.total());
   state.gradients += q.assumptions.extra_state_bytes * p.total();
-  state.optimizer = kOptimizerBytes * (q.plan.shard == Sharding::kNone ? p.total() : in_shards);
+  state.optimizer = q.training.optimizer_state_bytes() *
+                    (q.plan.shard == Sharding::kNone ? p.total() : in_shards);
 
   state.communication = as_double(communicators(q.plan) * q.assumptions.communicator.count());
   if (q.plan.pp > 1) {
@@ -95,8 +103,7 @@ State state_of(const MemoryQuestion& q, const StageLayout& layout) {
   }
   if (gathers || shards_gradients(q.plan.shard)) {
     const double layers = std::min(kUnitsInFlight, as_double(layout.total_layers()));
-    const double outside = p.total() - layer.total() * as_double(layout.total_layers());
-    const double units = layers * layer.total() + outside;
+    const double units = layers * layer.total() + outside_layers(q.model, q.plan, layout);
     const double gathered = as_double(bytes_per_element(q.software.parameter_gather_type));
     state.communication += units * ((gathers ? gathered : 0) + reduced);
   }
@@ -112,14 +119,17 @@ struct ChunkMemory {
 };
 
 ChunkMemory chunk_memory(const MemoryQuestion& q, const StageLayout& layout, size_t chunk) {
-  const LayerActivations layer = layer_activations(q.model, q.plan, q.training, q.software);
   const double tokens = as_double(q.tokens());
-  const double layers = as_double(layout.layers[chunk]);
   ChunkMemory m;
-  m.kept = whole_bytes(tokens * layers * layer.kept);
-  if (layers > 0) {
-    m.forward = whole_bytes(tokens * layer.forward);
-    m.backward = whole_bytes(tokens * layer.backward);
+  for (int64_t l = 0; l < layout.layers[chunk]; ++l) {
+    const int64_t layer = layout.first_layer[chunk] + l;
+    const LayerActivations a =
+        layer_activations(q.model, q.plan, q.training, q.software,
+                          {.recomputes = q.training.layer_recomputes(layer, l),
+                           .with_experts = q.model.layer_has_experts(layer)});
+    m.kept += whole_bytes(tokens * a.kept);
+    m.forward = std::max(m.forward, whole_bytes(tokens * a.forward));
+    m.backward = std::max(m.backward, whole_bytes(tokens * a.backward));
   }
   if (layout.head_chunk == static_cast<int64_t>(chunk)) {
     const auto tp = as_double(q.plan.tp);
@@ -199,9 +209,16 @@ StageMemory sum_up(const MemoryQuestion& q, const State& state, const Walk::Held
 
 StageParameters stage_parameters(const ModelArchitecture& model, const ParallelPlan& plan,
                                  const StageLayout& layout) {
-  const StageParameters layer = layer_parameters(model, plan);
-  const auto layers = as_double(layout.total_layers());
-  StageParameters p{layers * layer.matrices, layers * layer.norms, layers * layer.experts};
+  StageParameters p;
+  for (size_t chunk = 0; chunk < layout.layers.size(); ++chunk) {
+    for (int64_t l = 0; l < layout.layers[chunk]; ++l) {
+      const StageParameters layer =
+          layer_of(model, plan, model.layer_has_experts(layout.first_layer[chunk] + l));
+      p.matrices += layer.matrices;
+      p.norms += layer.norms;
+      p.experts += layer.experts;
+    }
+  }
   const double vocabulary = as_double(model.embedding_parameters()) / as_double(plan.tp);
   if (layout.embedding_chunk) p.matrices += vocabulary;
   if (layout.head_chunk) {

@@ -12,11 +12,12 @@
 //   kNone        2          g             12
 //   kZero1       2          g             12 / d
 //   kZero2       2          g / d         12 / d      and two layers of gradients on their way
-//   kZero3       -          g / d         12 / d      the shard is the master copy; two layers gathered
-//   kFsdpKeep    2          g             12 / d      gradients are summed over the micro-batches and
-//                                                     reduced once, as Llama 3 does
-// g is 4 with fp32 accumulation. fp8 adds 2 to the weights of matrices (a copy and its transpose).
-// Tied embeddings are on the first and the last stage, once where they are one stage.
+//   kZero3       -          g / d         12 / d      the shard is the master; two layers gathered
+//   kFsdpKeep    2          g             12 / d      gradients are summed over the micro-batches
+//                                                     and reduced once, as Llama 3 does
+// 12 is 8 with bf16 moments. g is 4 with fp32 accumulation. fp8 adds 2 to the weights of matrices
+// (a copy and its transpose). Tied embeddings are on the first and the last stage, once where they
+// are one stage.
 //
 // Logits: tokens * vocabulary / TP. A stock loss makes bf16 logits, an fp32 copy and one shifted by
 // the maximum: 10 bytes, of which the fp32 softmax (4) stays until the backward pass. A fused one
@@ -74,7 +75,7 @@ struct MemoryQuestion {
 // Parameters that one rank of a stage computes with: divided by TP and EP, not by data parallelism.
 struct StageParameters {
   double matrices = 0;  // dense, with embedding and head
-  double norms = 0;
+  double norms = 0;     // and what else is whole on every tensor rank
   double experts = 0;
 
   double total() const { return matrices + norms + experts; }

@@ -110,6 +110,50 @@ void append_named(std::vector<JobCase>& cases) {
   add("fp8", kStandard, joined({kSlowGpu, {"training.precision=FP8"}}));
 }
 
+// What experts, other ways of sharing sequences and state, and uneven work add.
+void append_uneven(std::vector<JobCase>& cases) {
+  const auto add = [&](std::string name, const SmallPlan& plan,
+                       const std::vector<std::string>& more) {
+    cases.push_back({std::move(name), kRoce, small_job(plan, more)});
+  };
+  const SmallPlan plan{.tp = 2, .pp = 2, .dp = 8};
+  const std::vector<std::string> experts = {"model.experts=8", "model.experts_per_token=2",
+                                            "model.expert_ffn=4096", "parallel.ep=8"};
+  const std::vector<std::string> whole = {"parallel.expert_tp=1", "parallel.ep=4"};
+  add("experts", plan, experts);
+  add("experts, slow GPU and slow NIC", plan, joined({experts, kSlowGpu, kSlowNic}));
+  add("experts, tight pods", plan, joined({experts, kTightPods}));
+  add("experts, first layer dense, shared", plan,
+      joined({experts, kSlowGpu, {"model.first_dense_layers=1", "model.shared_experts=1"}}));
+  add("whole experts over tensor ranks", plan, joined({experts, whole, kSlowNic}));
+  add("experts, one busier", plan, joined({experts, {"training.expert_imbalance=1.7"}}));
+  add("experts, one busier, slow GPU", plan,
+      joined({experts, whole, kSlowGpu, {"training.expert_imbalance=2.3"}}));
+  add("experts, context parallel", {.tp = 2, .cp = 2, .pp = 2, .dp = 4},
+      joined({experts, {"parallel.ep=4"}, kSlowGpu}));
+  add("experts, pairs of passes", {.pp = 4, .dp = 8, .micro_batches = 8, .schedule = "dualpipe"},
+      joined({experts, kSlowGpu, {"software.pass_overlap=true"}}));
+  add("latent attention", plan,
+      joined({kSlowGpu,
+              {"model.kv_heads=128", "model.kv_lora_rank=512", "model.q_lora_rank=1536",
+               "model.rope_head_dim=64"}}));
+  const std::vector<std::string> documents = {"training.documents={mean_tokens: 1000 sigma: 1.2}"};
+  add("documents", {.tp = 2, .pp = 2, .dp = 4}, documents);
+  add("documents, context parallel, slow GPU", {.tp = 2, .cp = 4, .pp = 2, .dp = 2},
+      joined({documents, kSlowGpu}));
+  add("ring", {.tp = 2, .cp = 4, .pp = 2, .dp = 2}, joined({{"parallel.context=RING"}, kSlowGpu}));
+  add("exchange of heads", {.tp = 2, .cp = 4, .pp = 2, .dp = 2},
+      joined({{"parallel.context=ALL_TO_ALL"}, kSlowNic}));
+  add("replicas of shards", {.tp = 2, .pp = 2, .dp = 8},
+      joined({{"parallel.shard=ZERO3", "parallel.dp_shard=4"}, kSlowNic}));
+  add("replicas of shards, random hosts", {.dp = 32, .micro_batches = 2},
+      {"parallel.shard=FSDP_KEEP", "parallel.dp_shard=8", "cluster.placement=RANDOM_HOSTS"});
+  add("pipeline outermost", {.tp = 4, .pp = 4, .dp = 4},
+      joined({{"parallel.order=[TP, CP, DP, PP]"}, kSlowGpu}));
+  add("tied embeddings", {.tp = 2, .pp = 4, .dp = 4},
+      joined({{"model.tied_embeddings=true"}, kSlowGpu}));
+}
+
 void append_rows(std::vector<JobCase>& cases) {
   for (const std::string& schedule : schedule_names()) {
     SmallPlan plan{.tp = 2, .pp = 4, .dp = 4, .micro_batches = 8, .schedule = schedule};
@@ -132,6 +176,7 @@ void append_rows(std::vector<JobCase>& cases) {
 std::vector<JobCase> job_cases() {
   std::vector<JobCase> cases;
   append_named(cases);
+  append_uneven(cases);
   append_rows(cases);
   return cases;
 }

@@ -167,7 +167,7 @@ TEST(Step, traces_only_what_is_asked_and_is_not_changed_by_it) {
 class HandMade {
  public:
   HandMade() : scenario_(load_scenario(kBase, small_job({.pp = 2}))) {
-    graph.grid = RankGrid(1, 1, 2, 1);
+    graph.grid = RankGrid({.pp = 2});
     work = graph.works.push_back({.kind = WorkKind::kCompute, .name = "product"});
     send = graph.works.push_back({.kind = WorkKind::kSend,
                                   .stream = Stream::kSendForward,

@@ -67,6 +67,27 @@ TEST_P(EveryProfile, no_product_beats_the_peak_or_the_launch_floor) {
   }
 }
 
+TEST_P(EveryProfile, products_of_experts_beat_neither_one_of_them_nor_the_peak_nor_their_weights) {
+  std::mt19937_64 random(7);
+  const double hbm = static_cast<double>(profile_.hbm_bandwidth.bytes_per_second());
+  for (int i = 0; i < 5000; ++i) {
+    const auto dtype = static_cast<DataType>(i % 2);
+    GemmShape shape{size_between(random, 1, 1e5), size_between(random, 64, 3e4),
+                    size_between(random, 64, 3e4), dtype};
+    const Duration one = gemm_cost(shape, profile_).time;
+    Duration before = one;
+    for (shape.groups = 2; shape.groups <= 256; shape.groups *= 4) {
+      const KernelCost cost = gemm_cost(shape, profile_);
+      ASSERT_GE(cost.time, before) << "more experts with as many tokens each";
+      ASSERT_LE(cost.of_peak.value(), 1.0);
+      const double weights = static_cast<double>(shape.groups * shape.n * shape.k *
+                                                 bytes_per_element(dtype));
+      ASSERT_GE(cost.time.seconds(), weights / hbm);
+      before = cost.time;
+    }
+  }
+}
+
 TEST_P(EveryProfile, larger_products_never_take_less_time) {
   std::mt19937_64 random(2);
   std::uniform_real_distribution<double> growth(1.0, 1.5);

@@ -44,7 +44,7 @@ TEST(ProgramBuilder, refuses_to_wait_for_what_comes_later) {
 
 TEST(OpGraph, ranks_of_a_stage_run_one_program) {
   OpGraph graph;
-  graph.grid = RankGrid(2, 1, 3, 2);
+  graph.grid = RankGrid({.tp = 2, .pp = 3, .dp = 2});
   EXPECT_EQ(graph.program_of(RankId(0)), ProgramId(0));
   EXPECT_EQ(graph.program_of(RankId(5)), ProgramId(2));
   EXPECT_EQ(graph.program_of(RankId(6)), ProgramId(0));

@@ -3,22 +3,51 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 namespace herdsim {
 namespace {
 
-constexpr Communicator kAll[] = {Communicator::kTensor, Communicator::kContext,
-                                 Communicator::kGradient, Communicator::kWorld};
+// All that every rank belongs to; kEnds has its own test.
+constexpr Communicator kAll[] = {Communicator::kTensor,         Communicator::kContext,
+                                 Communicator::kGradient,       Communicator::kShard,
+                                 Communicator::kReplica,        Communicator::kExpert,
+                                 Communicator::kExpertGradient, Communicator::kWorld};
+
+constexpr std::array<Axis, kAxes> kOrders[] = {
+    {Axis::kTp, Axis::kCp, Axis::kPp, Axis::kDp},
+    {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp},
+    {Axis::kDp, Axis::kPp, Axis::kTp, Axis::kCp},
+};
 
 template <class Body>
 void for_each_grid(Body&& body) {
-  for (int64_t tp = 1; tp <= 4; ++tp) {
-    for (int64_t cp = 1; cp <= 3; ++cp) {
-      for (int64_t pp = 1; pp <= 5; ++pp) {
-        for (int64_t dp = 1; dp <= 3; ++dp) {
-          SCOPED_TRACE(testing::Message() << tp << " x " << cp << " x " << pp << " x " << dp);
-          body(RankGrid(tp, cp, pp, dp));
+  for (const auto& order : kOrders) {
+    for (int64_t tp = 1; tp <= 3; ++tp) {
+      for (int64_t cp = 1; cp <= 2; ++cp) {
+        for (int64_t pp = 1; pp <= 4; ++pp) {
+          for (const int64_t dp : {1, 4, 6}) {
+            for (const int64_t inner : {1, 2}) {
+              if (dp % inner != 0) continue;
+              for (const bool mirrored : {false, true}) {
+                if (mirrored && pp % 2 != 0) continue;
+                SCOPED_TRACE(testing::Message()
+                             << tp << " x " << cp << " x " << pp << " x " << dp << ", inner "
+                             << inner << ", mirrored " << mirrored);
+                body(RankGrid({.tp = tp,
+                               .cp = cp,
+                               .pp = pp,
+                               .dp = dp,
+                               .inner = inner,
+                               .experts_span_tp = tp == 3,
+                               .mirrored = mirrored,
+                               .order = order}),
+                     mirrored);
+              }
+            }
+          }
         }
       }
     }
@@ -26,7 +55,7 @@ void for_each_grid(Body&& body) {
 }
 
 TEST(RankGrid, tensor_ranks_are_innermost_and_data_ranks_outermost) {
-  const RankGrid grid(2, 3, 5, 7);
+  const RankGrid grid({.tp = 2, .cp = 3, .pp = 5, .dp = 7});
   const RankId rank(((6 * 5 + 4) * 3 + 2) * 2 + 1);
   EXPECT_EQ(grid.ranks(), 210u);
   EXPECT_EQ(grid.coordinate(rank, Axis::kTp), 1u);
@@ -36,7 +65,7 @@ TEST(RankGrid, tensor_ranks_are_innermost_and_data_ranks_outermost) {
 }
 
 TEST(RankGrid, with_changes_one_coordinate_and_no_other) {
-  for_each_grid([](const RankGrid& grid) {
+  for_each_grid([](const RankGrid& grid, bool) {
     for (size_t r = 0; r < grid.ranks(); ++r) {
       for (size_t axis = 0; axis < kAxes; ++axis) {
         for (size_t value = 0; value < grid.size(static_cast<Axis>(axis)); ++value) {
@@ -52,7 +81,7 @@ TEST(RankGrid, with_changes_one_coordinate_and_no_other) {
 }
 
 TEST(RankGrid, every_rank_is_in_one_group_of_each_communicator) {
-  for_each_grid([](const RankGrid& grid) {
+  for_each_grid([](const RankGrid& grid, bool) {
     for (const Communicator c : kAll) {
       ASSERT_EQ(grid.group_count(c) * grid.group_size(c), grid.ranks());
       std::set<RankId> seen;
@@ -72,34 +101,79 @@ TEST(RankGrid, every_rank_is_in_one_group_of_each_communicator) {
 }
 
 TEST(RankGrid, a_group_agrees_on_every_axis_it_does_not_span) {
-  for_each_grid([](const RankGrid& grid) {
+  for_each_grid([](const RankGrid& grid, bool mirrored) {
+    const size_t stages = grid.size(Axis::kPp);
     for (size_t r = 0; r < grid.ranks(); ++r) {
       const RankId rank(r);
       for (const Communicator c : kAll) {
+        if (c == Communicator::kWorld) continue;
         for (size_t i = 0; i < grid.group_size(c); ++i) {
           const RankId other = grid.member(grid.group_of(rank, c), c, i);
-          // What each communicator spans: kTensor tp, kContext cp, kGradient cp and dp.
-          const auto agrees_on = [&](Axis axis, bool spanned) {
-            return spanned || c == Communicator::kWorld ||
-                   grid.coordinate(rank, axis) == grid.coordinate(other, axis);
+          const auto spans = [&](std::initializer_list<Communicator> list) {
+            return std::find(list.begin(), list.end(), c) != list.end();
           };
-          ASSERT_TRUE(agrees_on(Axis::kTp, c == Communicator::kTensor));
-          ASSERT_TRUE(
-              agrees_on(Axis::kCp, c == Communicator::kContext || c == Communicator::kGradient));
-          ASSERT_TRUE(agrees_on(Axis::kPp, false));
-          ASSERT_TRUE(agrees_on(Axis::kDp, c == Communicator::kGradient));
+          const auto agrees = [&](Axis axis) {
+            return grid.coordinate(rank, axis) == grid.coordinate(other, axis);
+          };
+          const bool span_tp = spans({Communicator::kTensor}) ||
+                               (c == Communicator::kExpert && grid.size(Axis::kTp) == 3);
+          ASSERT_TRUE(span_tp || agrees(Axis::kTp));
+          ASSERT_TRUE(spans({Communicator::kContext, Communicator::kGradient, Communicator::kShard,
+                             Communicator::kExpertGradient}) ||
+                      agrees(Axis::kCp));
+          const bool mirrors = mirrored && spans({Communicator::kGradient, Communicator::kReplica,
+                                                  Communicator::kExpertGradient});
+          const size_t s = grid.coordinate(rank, Axis::kPp), t = grid.coordinate(other, Axis::kPp);
+          ASSERT_TRUE(s == t || (mirrors && s + t == stages - 1));
+          ASSERT_TRUE(!spans({Communicator::kTensor, Communicator::kContext}) || agrees(Axis::kDp));
         }
       }
     }
   });
 }
 
+TEST(RankGrid, blocks_of_replicas_are_consecutive_and_their_counterparts_a_block_apart) {
+  const RankGrid grid({.tp = 2, .dp = 12, .inner = 4});
+  const auto dp_of = [&](Communicator c, size_t position) {
+    return grid.coordinate(grid.member(grid.group_of(RankId(2), c), c, position), Axis::kDp);
+  };
+  EXPECT_EQ(grid.group_size(Communicator::kShard), 4u);
+  EXPECT_EQ(grid.group_size(Communicator::kReplica), 3u);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(dp_of(Communicator::kShard, i), i);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(dp_of(Communicator::kReplica, i), 1 + 4 * i);
+}
+
+TEST(RankGrid, experts_that_span_tensor_ranks_are_shared_by_all_of_them) {
+  const RankGrid grid({.tp = 2, .dp = 8, .inner = 4, .experts_span_tp = true});
+  EXPECT_EQ(grid.group_size(Communicator::kExpert), 8u);
+  EXPECT_EQ(grid.group_size(Communicator::kExpertGradient), 2u);
+  for (size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(grid.member(CommGroupId(0), Communicator::kExpert, i), RankId(i));
+  }
+}
+
+TEST(RankGrid, the_ends_of_a_pipeline_are_its_first_and_its_last_stage) {
+  for_each_grid([](const RankGrid& grid, bool) {
+    const size_t stages = grid.size(Axis::kPp);
+    ASSERT_EQ(grid.group_size(Communicator::kEnds), stages > 1 ? 2u : 1u);
+    ASSERT_EQ(grid.group_count(Communicator::kEnds), grid.ranks() / stages);
+    for (size_t r = 0; r < grid.ranks(); ++r) {
+      const CommGroupId group = grid.group_of(RankId(r), Communicator::kEnds);
+      const RankId first = grid.member(group, Communicator::kEnds, 0);
+      ASSERT_EQ(first, grid.with(RankId(r), Axis::kPp, 0));
+      if (stages == 1) continue;
+      ASSERT_EQ(grid.member(group, Communicator::kEnds, 1),
+                grid.with(RankId(r), Axis::kPp, stages - 1));
+    }
+  });
+}
+
 TEST(RankGrid, a_million_ranks_cost_nothing_to_describe) {
-  const RankGrid grid(8, 1, 16, 8192);
+  const RankGrid grid({.tp = 8, .pp = 16, .dp = 8192});
   EXPECT_EQ(grid.ranks(), 1048576u);
   EXPECT_EQ(grid.group_size(Communicator::kGradient), 8192u);
   EXPECT_EQ(grid.group_count(Communicator::kGradient), 128u);
-  EXPECT_LE(sizeof(RankGrid), 256u);
+  EXPECT_LE(sizeof(RankGrid), 512u);
 }
 
 }  // namespace

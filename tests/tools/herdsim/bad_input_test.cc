@@ -169,6 +169,8 @@ TEST(BadInput, a_model_whose_state_does_not_fit_gets_no_speed) {
   CommandOutput run = run_command(step_with(sets));
   EXPECT_EQ(run.status, kExitBadInput);
   EXPECT_THAT(run.err, HasSubstr("does not fit"));
+  EXPECT_THAT(run.err, HasSubstr("no plan fits"));
+  EXPECT_THAT(run.err, HasSubstr("GPUs or more hold it"));
   std::vector<std::string> anyway = step_with(sets);
   anyway.push_back("--ignore-memory");
   run = run_command(anyway);

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "tests/workloads/lowering/plans.h"
 
@@ -57,15 +58,36 @@ TEST(Lowering, table_holds_every_schedule) {
   EXPECT_GT(cases().size(), 500u);
 }
 
+int64_t recomputed_layers(const PlanCase& c) {
+  int64_t sum = 0;
+  const bool twice = c.row().layout == ChunkLayout::kBidirectional;
+  for (const StageLayout& stage : layout_stages(c.model, c.plan, c.row())) {
+    for (const int64_t layers : stage.layers) sum += std::min(layers, c.training.recompute_layers);
+  }
+  return twice ? sum / 2 : sum;
+}
+
 TEST(Lowering, products_add_up_to_six_flops_a_parameter_and_token) {
   for (const PlanCase& c : cases()) {
     const ModelArchitecture& m = c.model;
     const auto tokens = static_cast<double>(c.training.tokens());
     const auto of = [&](int64_t parameters) { return static_cast<double>(parameters) * tokens; };
-    double expected = 6 * of(m.layers * m.layer_matrix_parameters() + m.embedding_parameters());
+    // Where there are more tensor ranks than key heads, heads are computed on several; latents on
+    // every tensor rank that has no part of the sequence to itself.
+    const int64_t copied_heads = std::max<int64_t>(0, c.plan.tp - m.kv_heads);
+    const int64_t copies = 2 * copied_heads * m.head_dim * m.hidden * (m.is_latent() ? 0 : 1);
+    const int64_t latents = m.is_latent() && !c.plan.sequence_parallel
+                                ? (c.plan.tp - 1) * m.hidden * m.latent_width()
+                                : 0;
+    double expected = 6 * of(m.active_matrix_parameters() + m.layers * (copies + latents) +
+                             m.embedding_parameters());
     if (c.training.recompute == Recompute::kFull) {
-      // A second forward pass of each layer, whose last product nobody needs.
-      expected += 2 * of(m.layers * (m.layer_matrix_parameters() - m.hidden * m.ffn));
+      // A second forward pass of each layer, whose last product nobody needs; of shared experts it
+      // is made.
+      const int64_t last =
+          m.is_moe() ? m.experts_per_token * m.hidden * m.expert_width() : m.hidden * m.ffn;
+      const int64_t layers = c.training.recompute_layers > 0 ? recomputed_layers(c) : m.layers;
+      expected += 2 * of(layers * (m.active_layer_matrix_parameters(m.is_moe()) + copies - last));
     }
     EXPECT_EQ(computed(c.lower()).matrices, expected) << c.name;
   }
@@ -245,34 +267,136 @@ TEST(Lowering, the_optimizer_waits_for_every_other_compute_op_and_reduction) {
   }
 }
 
-// Bytes of a collective on the data-parallel stream, of all programs, by the start of its name.
-int64_t bytes_named(const OpGraph& graph, std::string_view prefix) {
+// Bytes of collectives on the data-parallel stream, of all programs, by the start of their name, of
+// experts or of the rest.
+int64_t bytes_named(const OpGraph& graph, std::string_view prefix, bool experts) {
   int64_t bytes = 0;
   for_each_op(graph, [&](ProgramId, OpId, const Op&, const Work& work) {
-    if (work.communicator == Communicator::kGradient && work.name.starts_with(prefix)) {
+    const bool counts = work.stream == Stream::kDp && work.name.starts_with(prefix) &&
+                        work.communicator != Communicator::kReplica &&
+                        work.communicator != Communicator::kEnds;
+    if (counts && (work.communicator == Communicator::kExpertGradient) == experts) {
       bytes += work.bytes.count();
     }
   });
   return bytes;
 }
 
+bool is_tied_on_one_stage(const PlanCase& c) {
+  const auto stages = layout_stages(c.model, c.plan, c.row());
+  return c.model.tied_embeddings && stages[0].embedding_chunk && stages[0].head_chunk;
+}
+
 TEST(Lowering, each_parameter_is_gathered_and_reduced_as_often_as_its_sharding_says) {
   for (const PlanCase& c : cases()) {
     const OpGraph graph = c.lower();
     const WorkloadSpec spec = c.spec();
-    const int64_t parameters =
-        c.model.layers * spec.layer_parameters() + 2 * spec.embedding_parameters() + c.model.hidden;
+    const LayerParameters layer = layer_parameters(c.model, c.plan, c.model.is_moe());
+    const LayerParameters first = layer_parameters(c.model, c.plan, false);
+    const int64_t ends = (is_tied_on_one_stage(c) ? 1 : 2) * spec.embedding_parameters();
+    const int64_t without = c.model.is_moe() ? c.model.first_dense_layers : c.model.layers;
+    const int64_t with = c.model.layers - without;
     const bool twice = c.row().layout == ChunkLayout::kBidirectional;
-    const int64_t held = parameters * (twice ? 2 : 1);
-    // Of the copies of a chunk, each micro-batch meets one.
-    const int64_t met = parameters * c.shape().micro_batches;
-    const bool spread = c.plan.dp * c.plan.cp > 1;
     const bool zero3 = c.plan.shard == Sharding::kZero3;
     const bool keeps_no_gradients = zero3 || c.plan.shard == Sharding::kZero2;
-    const int64_t gathered = c.plan.shard == Sharding::kNone ? 0 : (zero3 ? 2 * met : held);
-    const int64_t reduced = keeps_no_gradients ? met : held;
-    EXPECT_EQ(bytes_named(graph, "gather "), spread ? gathered * 2 : 0) << c.name;
-    EXPECT_EQ(bytes_named(graph, "reduce "), spread ? reduced * 4 : 0) << c.name;
+    for (const bool experts : {false, true}) {
+      const int64_t parameters =
+          experts ? with * layer.experts
+                  : with * layer.dense() + without * first.total() + ends + c.model.hidden;
+      const int64_t held = parameters * (twice ? 2 : 1);
+      // Of the copies of a chunk, each micro-batch meets one.
+      const int64_t met = parameters * c.shape().micro_batches;
+      const bool spread = twice || (experts ? c.plan.expert_copies() : c.plan.shards()) > 1;
+      const int64_t gathered = c.plan.shard == Sharding::kNone ? 0 : (zero3 ? 2 * met : held);
+      const int64_t reduced = keeps_no_gradients ? met : held;
+      EXPECT_EQ(bytes_named(graph, "gather ", experts), spread ? gathered * 2 : 0) << c.name;
+      EXPECT_EQ(bytes_named(graph, "reduce ", experts), spread ? reduced * 4 : 0) << c.name;
+    }
+  }
+}
+
+// Two stages that hold the same chunks reduce their gradients together, in the same order.
+TEST(Lowering, both_copies_of_a_chunk_are_reduced_with_each_other) {
+  int mirrored = 0;
+  for (const PlanCase& c : cases()) {
+    if (c.row().layout != ChunkLayout::kBidirectional) continue;
+    ++mirrored;
+    const OpGraph graph = c.lower();
+    EXPECT_EQ(graph.grid.group_size(Communicator::kGradient),
+              static_cast<size_t>(2 * c.plan.dp * c.plan.cp));
+    const auto order = [&](size_t stage) {
+      std::vector<WorkId> works;
+      const Program& program = graph.programs[ProgramId(stage)];
+      for (const OpId op : program.stream_order[static_cast<size_t>(Stream::kDp)]) {
+        works.push_back(program.ops[op.index()].work);
+      }
+      return works;
+    };
+    const auto stages = static_cast<size_t>(c.plan.pp);
+    for (size_t s = 0; s < stages / 2; ++s) EXPECT_EQ(order(s), order(stages - 1 - s)) << c.name;
+  }
+  EXPECT_GT(mirrored, 10);
+}
+
+TEST(Lowering, copies_of_a_tied_embedding_meet_once_where_they_are_on_two_stages) {
+  for (const PlanCase& c : cases()) {
+    std::set<ProgramId> meet;
+    for_each_op(c.lower(), [&](ProgramId program, OpId, const Op&, const Work& work) {
+      if (work.kind != WorkKind::kCollective || work.communicator != Communicator::kEnds) return;
+      EXPECT_TRUE(meet.insert(program).second) << c.name;
+      EXPECT_EQ(work.bytes, Bytes(4 * c.spec().embedding_parameters())) << c.name;
+    });
+    const bool apart = c.model.tied_embeddings && c.plan.pp > 1 && !is_tied_on_one_stage(c);
+    const std::set<ProgramId> ends = {ProgramId(0), ProgramId(static_cast<size_t>(c.plan.pp - 1))};
+    EXPECT_EQ(meet, apart ? ends : std::set<ProgramId>{}) << c.name;
+  }
+}
+
+// As many copies of a token as it visits experts leave a rank in each all-to-all, two a pass.
+TEST(Lowering, tokens_go_to_experts_and_back_in_every_pass) {
+  int compared = 0;
+  for (const PlanCase& c : cases()) {
+    if (c.plan.ep == 1) continue;
+    TypedVector<WorkId, Work> works;
+    const PassTemplates layer =
+        layer_templates(c.spec(), works, {.recomputes = false, .has_experts = true});
+    for (const auto part : {&PassTemplates::forward, &PassTemplates::backward}) {
+      int times = 0;
+      for (const TemplateStep& step : layer.*part) {
+        const Work& work = works[step.work];
+        if (work.communicator != Communicator::kExpert || work.kind != WorkKind::kCollective) {
+          continue;
+        }
+        ++times;
+        EXPECT_EQ(work.collective, CollectiveKind::kAllToAll);
+        EXPECT_EQ(work.bytes.count(),
+                  2 * c.spec().local_tokens() * c.model.experts_per_token * c.model.hidden)
+            << c.name;
+      }
+      EXPECT_EQ(times, 2) << c.name;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 20);
+}
+
+// A pair of passes is what the two are, in another order.
+TEST(Lowering, pairs_of_passes_hold_the_ops_of_both) {
+  for (const PlanCase& c : cases()) {
+    if (!c.software.pass_overlap) continue;
+    PlanCase apart = c;
+    apart.software.pass_overlap = false;
+    const OpGraph together = c.lower(), one_by_one = apart.lower();
+    for (size_t p = 0; p < together.programs.size(); ++p) {
+      const auto works = [&](const OpGraph& graph) {
+        std::multiset<std::tuple<WorkId, int32_t, int32_t>> all;
+        for (const Op& op : graph.programs[ProgramId(p)].ops) {
+          all.insert({op.work, op.micro_batch, op.chunk});
+        }
+        return all;
+      };
+      EXPECT_EQ(works(together), works(one_by_one)) << c.name;
+    }
   }
 }
 
@@ -281,8 +405,11 @@ TEST(Lowering, a_backward_pass_gathers_the_next_unit_before_it_reduces_one) {
   int checked = 0;
   for (const PlanCase& c : cases()) {
     // A split backward pass reduces in its weight half and gathers in its input half.
-    if (c.plan.shard != Sharding::kZero3 || !c.software.dp_overlap || c.row().splits_backward)
+    // Replicas of shards reduce twice, one after the other.
+    if (c.plan.shard != Sharding::kZero3 || !c.software.dp_overlap || c.row().splits_backward ||
+        c.plan.is_hybrid()) {
       continue;
+    }
     const OpGraph graph = c.lower();
     for (size_t p = 0; p < graph.programs.size(); ++p) {
       const Program& program = graph.programs[ProgramId(p)];
@@ -349,7 +476,7 @@ void add(const WorkTemplate& steps, const TypedVector<WorkId, Work>& works, Pass
 using TemplateMaker = PassTemplates (*)(const WorkloadSpec&, TypedVector<WorkId, Work>&);
 
 PassTemplates layers_as_planned(const WorkloadSpec& spec, TypedVector<WorkId, Work>& works) {
-  return layer_templates(spec, works);
+  return layer_templates(spec, works, {.has_experts = spec.model.is_moe()});
 }
 
 TEST(Lowering, a_split_backward_pass_does_what_the_whole_one_does) {
@@ -390,7 +517,7 @@ std::set<int> over_with_last(const WorkTemplate& steps, const TypedVector<WorkId
 TEST(Lowering, nothing_is_computed_or_transferred_that_nobody_waits_for) {
   for (const PlanCase& c : cases()) {
     TypedVector<WorkId, Work> works;
-    const PassTemplates layer = layer_templates(c.spec(), works);
+    const PassTemplates layer = layers_as_planned(c.spec(), works);
     const PassTemplates head = head_templates(c.spec(), works);
     for (const WorkTemplate PassTemplates::*part :
          {&PassTemplates::forward, &PassTemplates::backward, &PassTemplates::backward_input,
@@ -437,7 +564,7 @@ TEST(Lowering, fp8_transfers_halve_all_but_the_reduced_input_gradients) {
       variant.training.precision = precision;
       variant.software.tp_fp8_transfers = fp8_transfers;
       TypedVector<WorkId, Work> works;
-      const PassTemplates layer = layer_templates(variant.spec(), works, false);
+      const PassTemplates layer = layer_templates(variant.spec(), works, {.recomputes = false});
       int64_t sum = 0;
       for (const TemplateStep& step : layer.*part) {
         const Work& work = works[step.work];

@@ -22,6 +22,13 @@ struct Grid {
 constexpr Grid kGrids[] = {{1, 1, 1, 1, 1}, {2, 1, 2, 2, 2}, {4, 1, 4, 1, 1},
                            {1, 2, 4, 2, 3}, {2, 2, 1, 4, 1}, {1, 1, 8, 3, 1}};
 
+// Four experts, of which a token visits two, shared out as far as the grid allows.
+void make_experts(PlanCase& c) {
+  c.model.experts = 4;
+  c.model.experts_per_token = 2;
+  c.plan.ep = c.plan.dp % 2 == 0 ? 2 : 1;
+}
+
 // What changes beside schedule and grid.
 struct Variant {
   const char* name;
@@ -62,6 +69,51 @@ const Variant kVariants[] = {
        c.training.global_batch *= 2;
      }},
     {"two layers a chunk", [](PlanCase& c) { c.model.layers *= 2; }},
+    {"tied", [](PlanCase& c) { c.model.tied_embeddings = true; }},
+    {"latent attention",
+     [](PlanCase& c) {
+       c.model.kv_heads = c.model.heads;
+       c.model.kv_lora_rank = 32;
+       c.model.q_lora_rank = 48;
+       c.model.rope_head_dim = 8;
+       c.model.value_head_dim = 24;
+     }},
+    {"experts", [](PlanCase& c) { make_experts(c); }},
+    {"experts, full",
+     [](PlanCase& c) {
+       make_experts(c);
+       c.training.recompute = Recompute::kFull;
+     }},
+    {"experts, first layer dense, shared",
+     [](PlanCase& c) {
+       make_experts(c);
+       c.model.shared_experts = 2;
+       c.model.expert_ffn = 64;
+       c.model.first_dense_layers = c.model.layers > 1 ? 1 : 0;
+       c.software.shared_expert_overlap = true;
+     }},
+    {"experts, pairs of passes",
+     [](PlanCase& c) {
+       make_experts(c);
+       c.software.pass_overlap = true;
+     }},
+    {"pairs of passes", [](PlanCase& c) { c.software.pass_overlap = true; }},
+    {"ring", [](PlanCase& c) { c.plan.context = ContextParallel::kRing; }},
+    {"exchange of heads", [](PlanCase& c) { c.plan.context = ContextParallel::kAllToAll; }},
+    {"replicas of shards",
+     [](PlanCase& c) {
+       c.plan.shard = Sharding::kZero3;
+       c.plan.dp_shard = c.plan.dp % 2 == 0 ? 2 : 0;
+     }},
+    {"pipeline outermost",
+     [](PlanCase& c) {
+       c.plan.order = {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp};
+     }},
+    {"first layer of a chunk recomputed",
+     [](PlanCase& c) {
+       c.training.recompute = Recompute::kFull;
+       c.training.recompute_layers = 1;
+     }},
     {"ends alone", [](PlanCase& c) { c.model.layers -= c.model.layers > 2 ? 2 : 0; }},
 };
 

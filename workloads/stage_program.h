@@ -1,0 +1,38 @@
+// Emits the program of one pipeline stage: stamps the templates of its units along the schedule's
+// passes.
+#pragma once
+
+#include <vector>
+
+#include "workloads/message_table.h"
+#include "workloads/step_work.h"
+
+namespace herdsim {
+
+// What each model chunk is made of, and where it lies.
+struct StepLayout {
+  const ScheduleRow& schedule;
+  ScheduleShape shape;
+  std::vector<std::vector<UnitKind>> units;  // by model chunk, in forward order
+
+  int64_t chunks() const { return static_cast<int64_t>(units.size()); }
+  const std::vector<UnitKind>& units_at(int64_t stage, int64_t chunk) const {
+    return units[static_cast<size_t>(model_chunk_at(schedule, shape, {stage, chunk}))];
+  }
+};
+
+// What a stage needs to know; the references must outlive the call.
+struct StageQuestion {
+  const WorkloadSpec& spec;
+  const StepLayout& layout;
+  const StepWork& work;
+  const TypedVector<WorkId, Work>& works;
+  int64_t stage = 0;
+  WorkId optimizer;
+};
+
+// Ensures: each send carries in Op::receive the model chunk it goes to, for connect_messages(); the
+// tables know every op that receives on this stage.
+Program stage_program(const StageQuestion& question, MessageTable& forward, MessageTable& backward);
+
+}  // namespace herdsim

@@ -1,0 +1,47 @@
+// What a step is lowered from, and sizes that follow from it: activations and parameters on one
+// rank.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/base/units.h"
+#include "sim/models/software_stack.h"
+#include "workloads/layer_parameters.h"
+#include "workloads/model_architecture.h"
+#include "workloads/parallel_plan.h"
+
+namespace herdsim {
+
+// The references must outlive it.
+struct WorkloadSpec {
+  const ModelArchitecture& model;
+  const ParallelPlan& plan;
+  const Training& training;
+  const SoftwareStack& software;
+
+  // Tokens of one micro-batch on one tensor-parallel group.
+  int64_t tokens() const { return plan.micro_batch * training.sequence_length / plan.cp; }
+  bool splits_sequence() const { return plan.sequence_parallel && plan.tp > 1; }
+  // Of them on one rank between the blocks of a layer.
+  int64_t local_tokens() const { return splits_sequence() ? tokens() / plan.tp : tokens(); }
+  // Bytes in bf16 of a tensor [tokens, width], of [tokens, hidden], and of the part of it that a
+  // rank sends to the next stage.
+  Bytes activation(int64_t width) const { return Bytes(tokens() * width * 2); }
+  Bytes activation() const { return activation(model.hidden); }
+  // The same tensor as a tensor-parallel group gathers it before a product, or scatters it after
+  // one of the forward pass.
+  Bytes linear_activation(int64_t width) const {
+    const bool fp8 = software.tp_fp8_transfers && training.precision == DataType::kFp8;
+    return activation(width) / (fp8 ? 2 : 1);
+  }
+  Bytes linear_activation() const { return linear_activation(model.hidden); }
+  Bytes stage_message() const { return splits_sequence() ? activation() / plan.tp : activation(); }
+  // Parameters of one layer, and of the embedding or head, on one rank of the tensor-parallel
+  // group.
+  int64_t layer_parameters() const {
+    return herdsim::layer_parameters(model, plan, model.is_moe()).total();
+  }
+  int64_t embedding_parameters() const { return model.embedding_parameters() / plan.tp; }
+};
+
+}  // namespace herdsim
