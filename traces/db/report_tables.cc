@@ -50,12 +50,9 @@ constexpr ReportQuery kQueries[] = {
      "min(replica) OVER (PARTITION BY run_id) AS first FROM failures WHERE run_id IN detailed) "
      "WHERE replica = first AND place <= {} ORDER BY run_id, at_s"},
     {"links", "links",
-     "SELECT run_id, kind, min(9, CAST(10 * use AS INTEGER)) AS tenth, count(*) AS links, "
-     "sum(carried_bytes) AS carried_bytes, max(use) AS highest_use FROM (SELECT links.run_id, "
-     "links.kind, carried_bytes, 1.0 * carried_bytes / capacity_bytes_per_second / step_time_s AS "
-     "use FROM links JOIN runs USING (run_id) WHERE run_id IN detailed AND "
-     "capacity_bytes_per_second > 0 AND step_time_s > 0) GROUP BY run_id, kind, tenth "
-     "ORDER BY run_id, kind, tenth"},
+     "SELECT run_id, kind, min(9, CAST(10 * use AS INTEGER)) AS tenth, sum(links) AS links, "
+     "sum(carried_bytes * links) AS carried_bytes, max(use) AS highest_use FROM links "
+     "WHERE run_id IN detailed GROUP BY run_id, kind, tenth ORDER BY run_id, kind, tenth"},
     {"comparisons", "comparisons",
      "SELECT suite, name, quantity, unit, predicted, published, allowed, source FROM comparisons "
      "ORDER BY suite, name, quantity"},

@@ -26,7 +26,7 @@ class Sights {
                         std::llround(job.factors[RankId(r)] * 1e12));
     }
     for (size_t l = 0; l < links_.size(); ++l) {
-      links_[l].emplace(0, 0, job.capacity[classes.links[l]].bytes_per_second(), 0);
+      links_[l].emplace(0, 0, job.links.capacity[classes.links[l]].bytes_per_second(), 0);
     }
     for (size_t lane = 0; lane < job.map.lanes.size(); ++lane) look_at(lane);
   }
@@ -177,7 +177,7 @@ TEST(FoldedJob, members_add_up_to_the_ranks_and_links_are_as_fast_as_their_class
     EXPECT_EQ(members, job.scenario.gpus);
     for (size_t i = 0; i < classes.links.size(); ++i) {
       EXPECT_EQ(folded.capacity[LinkId(classes.link_classes.class_of[i])],
-                job.capacity[classes.links[i]]);
+                job.links.capacity[classes.links[i]]);
     }
   }
 }

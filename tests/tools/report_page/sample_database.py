@@ -70,8 +70,9 @@ class Sample:
         for link in range(640):
             kind = ('nvlink', 'nic', 'leaf uplink', 'spine uplink')[link % 4]
             use = (0.02, 0.33, 0.61, 0.18)[link % 4] * (1 + 0.4 * math.sin(link))
-            self.insert('links', run_id=run, link=link, kind=kind, from_node=f'a{link}', to_node=f'b{link}',
-                        capacity_bytes_per_second=50_000_000_000, carried_bytes=int(use * STEP_S * 5e10), busy_s=use * STEP_S)
+            self.insert('links', run_id=run, link=link, kind=kind, name=f'{kind} {link}', links=1,
+                        capacity_bytes_per_second=50_000_000_000, carried_bytes=int(use * STEP_S * 5e10), use=use,
+                        transfers='DP all-gather 100 %')
 
     def failures(self, run):
         classes = ('faulty_gpu', 'hbm3', 'software', 'network', 'maintenance')

@@ -382,8 +382,8 @@ TEST_F(RunDatabaseTest, reading_for_a_report_changes_no_byte_and_needs_the_file)
 TEST_F(RunDatabaseTest, links_are_counted_by_tier_and_tenth_of_use) {
   RunDatabase(path_).add_step(step(), record());  // of 2.5 s
   query(path_,
-        "INSERT INTO links VALUES (1, 0, 'nic', 'a', 'b', 100, 250, 0), (1, 1, 'nic', 'a', 'b', 100, "
-        "26, 0), (1, 2, 'nic', 'a', 'b', 100, 30, 0)");
+        "INSERT INTO links VALUES (1, 0, 'nic', 'a', 1, 100, 250, 1.0, ''), (1, 1, 'nic', 'b', 2, "
+        "100, 30, 0.12, '')");
   for (const StoredTable& table : read_report_tables(path_).tables) {
     if (table.name != "links") continue;
     ASSERT_EQ(table.rows.size(), 2u);
