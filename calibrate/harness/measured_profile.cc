@@ -32,6 +32,11 @@ LogCurve rates_over(const std::map<double, double>& seconds_at, double floor) {
   for (const auto& [bytes, seconds] : seconds_at)
     log_seconds.push_back(std::log(std::max(seconds - floor, 0.1 * seconds)));
   make_nondecreasing(log_seconds, std::vector<double>(log_seconds.size(), 1.0));
+  // Written with four figures, equal times would read as falling ones.
+  constexpr double kLeastRise = 0.002;
+  for (size_t i = 1; i < log_seconds.size(); ++i) {
+    log_seconds[i] = std::max(log_seconds[i], log_seconds[i - 1] + kLeastRise);
+  }
   std::vector<LogCurve::Point> points;
   for (const auto& [bytes, seconds] : seconds_at) {
     points.push_back({bytes, bytes / std::exp(log_seconds[points.size()])});

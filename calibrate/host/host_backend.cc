@@ -193,7 +193,7 @@ class HostBackend : public Backend {
               .memory = Bytes(static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) *
                               sysconf(_SC_PAGESIZE) / ranks_.size()),
               .product_type = DataType::kFp32,
-              .attention_kernels = {"blas"}};
+              .attention_kernels = {"unfused"}};
   }
 
   const DeviceFacts& facts() const override { return facts_; }

@@ -29,6 +29,7 @@ std::string parallelism(const Work& work) {
     case TimeTerm::kBubble:
     case TimeTerm::kOptimizer:
     case TimeTerm::kStraggler:
+    case TimeTerm::kLoader:
     case TimeTerm::kOther:
       break;
   }

@@ -1,6 +1,8 @@
 #include "tools/simulation/schedule_passes.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 namespace herdsim {
 namespace {
@@ -10,22 +12,27 @@ bool is_part_of(const Span& span, const SchedulePass& pass) {
          span.micro_batch == pass.micro_batch && span.chunk == pass.chunk;
 }
 
-bool is_of(const Pass& planned, const SchedulePass& pass) {
-  const bool forward = planned.kind == PassKind::kForward;
-  return planned.micro_batch == pass.micro_batch && planned.chunk == pass.chunk &&
-         forward == (pass.phase == StepPhase::kForward);
+using PassKey = std::tuple<int32_t, int32_t, bool>;
+
+PassKey key_of(const SchedulePass& pass) {
+  return {pass.micro_batch, pass.chunk, pass.phase == StepPhase::kForward};
 }
 
-// The halves of a split backward pass that follow each other are one pass here.
+// The halves of a split backward pass are one pass here; where forward and backward passes overlap,
+// their kernels take turns and a pass comes in several pieces, each with the memory of the whole.
 void add_memory(std::vector<SchedulePass>& passes, size_t first, const MemoryQuestion& question) {
   const int64_t stage = passes[first].stage;
   const std::vector<Pass> order = question.schedule.order(question.shape, stage);
   const std::vector<Bytes> held = memory_by_pass(question, stage);
-  size_t next = 0;
+  std::map<PassKey, Bytes> most;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const PassKey key{static_cast<int32_t>(order[i].micro_batch),
+                      static_cast<int32_t>(order[i].chunk), order[i].kind == PassKind::kForward};
+    most[key] = std::max(most[key], held[i]);
+  }
   for (size_t i = first; i < passes.size(); ++i) {
-    for (; next < order.size() && is_of(order[next], passes[i]); ++next) {
-      passes[i].memory = std::max(passes[i].memory.value_or(Bytes()), held[next]);
-    }
+    const auto found = most.find(key_of(passes[i]));
+    if (found != most.end()) passes[i].memory = found->second;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "sim/base/error.h"
@@ -57,22 +58,33 @@ Duration SimulatedStepTime::step_time(const Condition& condition) const {
 
 namespace {
 
-// Stage by stage, how slow one replica's slowest GPU and NIC are.
+// One replica's slow parts by their place in it: its ranks with the data-parallel coordinate at
+// zero.
 struct SlowReplica {
-  std::map<int64_t, SlowPart> stages;  // by stage; `gpu` unused
+  std::map<int64_t, SlowPart> parts;  // `gpu` of the parts unused
 };
 
-// At every stage at least as slow: the other replica is never waited for.
+// Nowhere faster: the other replica is never waited for.
 bool covers(const SlowReplica& slow, const SlowReplica& other) {
-  return std::all_of(other.stages.begin(), other.stages.end(), [&](const auto& entry) {
-    const auto same = slow.stages.find(entry.first);
-    return same != slow.stages.end() &&
+  return std::all_of(other.parts.begin(), other.parts.end(), [&](const auto& entry) {
+    const auto same = slow.parts.find(entry.first);
+    return same != slow.parts.end() &&
            same->second.compute_permille <= entry.second.compute_permille &&
            same->second.nic_permille <= entry.second.nic_permille;
   });
 }
 
-bool operator<(const SlowReplica& a, const SlowReplica& b) { return a.stages < b.stages; }
+bool operator<(const SlowReplica& a, const SlowReplica& b) { return a.parts < b.parts; }
+
+// Which rank of its stage is slow does not matter while the others are not.
+SlowReplica with_lone_part_first(const SlowReplica& replica, const ParallelPlan& plan) {
+  if (replica.parts.size() != 1) return replica;
+  const auto& [place, part] = *replica.parts.begin();
+  const int64_t stage = coordinates_of(RankId(static_cast<size_t>(place)), plan).pp;
+  SlowReplica first;
+  first.parts[static_cast<int64_t>(rank_at({.pp = stage}, plan).index())] = part;
+  return first;
+}
 
 }  // namespace
 
@@ -88,13 +100,15 @@ Condition SimulatedStepTime::canonical(const Condition& condition) const {
   std::map<int64_t, SlowReplica> by_replica;
   for (const SlowPart& part : condition.slow) {
     if (part.gpu >= scenario_.gpus) continue;
-    const RankCoordinates at = coordinates_of(RankId(static_cast<size_t>(part.gpu)), plan);
-    SlowPart& stage = by_replica[at.dp].stages[at.pp];
-    stage.compute_permille = std::min(stage.compute_permille, part.compute_permille);
-    stage.nic_permille = std::min(stage.nic_permille, part.nic_permille);
+    RankCoordinates at = coordinates_of(RankId(static_cast<size_t>(part.gpu)), plan);
+    const int64_t dp = std::exchange(at.dp, 0);
+    SlowPart& place = by_replica[dp].parts[static_cast<int64_t>(rank_at(at, plan).index())];
+    place.compute_permille = std::min(place.compute_permille, part.compute_permille);
+    place.nic_permille = std::min(place.nic_permille, part.nic_permille);
   }
   std::vector<SlowReplica> kept;
-  for (const auto& [dp, replica] : by_replica) {
+  for (const auto& [dp, parts] : by_replica) {
+    const SlowReplica replica = with_lone_part_first(parts, plan);
     if (std::any_of(kept.begin(), kept.end(),
                     [&](const SlowReplica& k) { return covers(k, replica); })) {
       continue;
@@ -106,9 +120,10 @@ Condition SimulatedStepTime::canonical(const Condition& condition) const {
   Condition same = condition;
   same.slow.clear();
   for (size_t dp = 0; dp < kept.size(); ++dp) {
-    for (const auto& [stage, part] : kept[dp].stages) {
-      const RankId rank = rank_at({.pp = stage, .dp = static_cast<int64_t>(dp)}, plan);
-      same.slow.push_back({.gpu = static_cast<int64_t>(rank.index()),
+    for (const auto& [place, part] : kept[dp].parts) {
+      RankCoordinates at = coordinates_of(RankId(static_cast<size_t>(place)), plan);
+      at.dp = static_cast<int64_t>(dp);
+      same.slow.push_back({.gpu = static_cast<int64_t>(rank_at(at, plan).index()),
                            .compute_permille = part.compute_permille,
                            .nic_permille = part.nic_permille});
     }

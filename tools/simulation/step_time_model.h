@@ -14,9 +14,9 @@ class SimulatedStepTime final : public StepTimeModel {
   // Must outlive this object: the scenario.
   explicit SimulatedStepTime(const Scenario& scenario) : scenario_(scenario) {}
   Duration step_time(const Condition& condition) const override;
-  // Where ranks are placed in topology order and nothing is degraded, replicas are alike: a replica is its slowest GPU and
-  // NIC of each stage, whichever of its ranks those are; one that is nowhere slower than another is never waited for; the
-  // rest are the first replicas, in one order.
+  // Where ranks are placed in topology order and nothing is degraded, replicas are alike: one that is nowhere slower than
+  // another is never waited for, the rest are the first replicas, in one order; a part that is alone in its replica is the
+  // first of its stage.
   Condition canonical(const Condition& condition) const override;
 
  private:

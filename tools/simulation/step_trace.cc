@@ -201,6 +201,7 @@ std::vector<RankId> sampled_ranks(const Scenario& scenario) {
   };
   add_replica(0);
   for (const Degradation& part : scenario.cluster.degraded) {
+    if (part.gpu < 0) continue;  // a switch or its uplinks
     const RankId rank(static_cast<size_t>(part.gpu));
     add_replica(coordinates_of(rank, scenario.plan).dp);
     ranks.push_back(rank);

@@ -205,7 +205,9 @@ class StepBounds::Tables {
     q.next_stage = message(c, 1);
     q.around = message(c, c.plan.pp - 1);
     const Sharding shard = c.plan.shard;
-    if (c.plan.dp * c.plan.cp > 1) {
+    // Two copies of a chunk reduce together, over a group that no table here knows.
+    const bool copies = c.schedule->layout == ChunkLayout::kBidirectional;
+    if (c.plan.dp * c.plan.cp > 1 && !copies) {
       q.reduce = shard == Sharding::kNone ? data.all_reduce : data.reduce_scatter;
       if (shard != Sharding::kNone) q.gather = data.gather;
       q.gathers_each_pass = shard == Sharding::kZero3;

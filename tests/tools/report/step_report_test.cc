@@ -77,7 +77,7 @@ TEST(StepJson, has_exactly_the_documented_keys_in_their_order) {
                         "tokens_per_second_per_gpu", "model_tflops_per_gpu", "mfu",
                         "mfu_convention", "mfu_full_attention", "time_account_s", "bubble_fraction",
                         "peak_memory_bytes", "peak_memory_stage", "peak_memory_moment", "fits",
-                        "simulated_ranks", "events", "wall_s", "fingerprint", "warnings"));
+                        "link_tiers", "top_links", "collisions", "simulated_ranks", "events", "wall_s", "fingerprint", "warnings"));
   EXPECT_THAT(terms, ::testing::ElementsAreArray(kTimeTermNames));
   EXPECT_EQ(json["mfu_convention"].dump(),
             R"({"attention_flops":"causal","peak_tflops":989.4,"dtype":"bf16"})");

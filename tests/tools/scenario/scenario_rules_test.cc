@@ -46,7 +46,7 @@ const std::vector<Rule>& rules() {
        "above 0 up to 1"},
       {{"cluster.degraded={gpu: 1 nic_factor: 1.5}"},
        "cluster.degraded.0.nic_factor",
-       "above 0 up to 1"},
+       "from 0 up to 1"},
       {{"cluster.degraded={nic_factor: 0.5}"}, "cluster.degraded.0", "names no part"},
       {{"cluster.degraded={tor: 99999 down: true}"}, "cluster.degraded.0.tor", "there is no tor"},
       {{"cluster.placement=RANK_MAP"}, "cluster.rank_map", "is missing"},

@@ -81,7 +81,7 @@ TEST(UncertainInputs, are_those_of_the_scenarios_own_records_and_choices_are_lef
     EXPECT_TRUE(all.contains(path)) << path;
   }
   EXPECT_FALSE(paths_of({"software.clock_factor=0.5"}).contains("software.clock_factor"));
-  EXPECT_FALSE(paths_of({"reliability.base="}).contains("reliability.rate_scale"));
+  EXPECT_FALSE(paths_of({"reliability.base=none"}).contains("reliability.rate_scale"));
   EXPECT_TRUE(paths_of({"software={base: \"megatron-te\"}"})
                   .contains("software.host_microseconds_per_layer_forward"));
 }
