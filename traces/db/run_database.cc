@@ -64,6 +64,9 @@ constexpr char kAddComparison[] =
     "INSERT OR REPLACE INTO comparisons(suite, name, quantity, unit, predicted, published, "
     "allowed, source, version)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+constexpr char kAddTornado[] =
+    "INSERT OR REPLACE INTO tornado(run_id, input, low, high, evidence, source, metric, value, "
+    "value_low, value_high) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 constexpr char kAddSpan[] =
     "INSERT INTO spans(run_id, rank, stream, begin_ns, duration_ns, name, micro_batch, chunk, "
     "bytes, flops, flow)"
@@ -238,6 +241,18 @@ void RunDatabase::add_metrics(int64_t run_id, std::span<const Metric> metrics) {
   Transaction transaction(*connection_);
   Statement& insert = connection_->prepared(kAddMetric);
   for (const Metric& m : metrics) insert.bind(run_id, m.name, m.value, m.unit).run();
+  transaction.commit();
+}
+
+void RunDatabase::add_tornado(int64_t run_id, std::span<const TornadoRow> rows) {
+  Transaction transaction(*connection_);
+  Statement& insert = connection_->prepared(kAddTornado);
+  for (const TornadoRow& r : rows) {
+    insert
+        .bind(run_id, r.input, r.low, r.high, r.evidence, r.source, r.metric, r.value, r.value_low,
+              r.value_high)
+        .run();
+  }
   transaction.commit();
 }
 

@@ -64,6 +64,13 @@ struct Comparison {
   std::string version;  // of the program
 };
 
+// A figure of a run with one input at the ends of its range; table `tornado`.
+struct TornadoRow {
+  std::string input, low, high, evidence, source, metric;
+  double value = 0;
+  std::optional<double> value_low, value_high;  // absent where that end is no scenario
+};
+
 // A point as it lies in a database. Its figures are the columns of `runs` that are not NULL, under
 // their names, then the metrics "run.*".
 struct StoredPoint {
@@ -102,6 +109,8 @@ class RunDatabase {
   void add_trace(int64_t run_id, const StepTrace& trace);
   // Adds further figures; a name that is there is replaced.
   void add_metrics(int64_t run_id, std::span<const Metric> metrics);
+  // Adds what uncertain inputs change of a run that was added before.
+  void add_tornado(int64_t run_id, std::span<const TornadoRow> rows);
   // The run of a point, if a sweep has been there.
   std::optional<int64_t> run_of(const SweepPoint& point);
   // The names of all sweeps, in the order they began.

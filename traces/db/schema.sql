@@ -136,6 +136,21 @@ CREATE TABLE IF NOT EXISTS links (
   PRIMARY KEY (run_id, link)
 ) WITHOUT ROWID;
 
+-- Which uncertain inputs decide a result: a figure of the run with one input at the ends of its range.
+CREATE TABLE tornado (
+  run_id INTEGER NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
+  input TEXT NOT NULL,                  -- 'software.clock_factor'
+  low TEXT NOT NULL,                    -- ends of its range, as --set has them
+  high TEXT NOT NULL,
+  evidence TEXT NOT NULL,               -- 'assumed', 'published', 'derived'
+  source TEXT NOT NULL,
+  metric TEXT NOT NULL,                 -- 'mfu', 'effective_training_time', 'tokens_per_second'
+  value REAL NOT NULL,                  -- with the input as it is
+  value_low REAL,                       -- NULL where that end is no scenario
+  value_high REAL,
+  PRIMARY KEY (run_id, input, metric)
+) WITHOUT ROWID;
+
 -- The answer to "what did I run and how did it go", newest first.
 CREATE VIEW IF NOT EXISTS v_summary AS
 SELECT run_id, kind, scenario, gpus, round(step_time_s, 4) AS step_time_s, round(100 * mfu, 2) AS mfu_percent,
