@@ -2,6 +2,7 @@
 #include <fmt/ostream.h>
 
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <map>
 
 #include "sim/base/error.h"
@@ -21,13 +22,19 @@ std::string first_word(std::string_view operands) {
   return std::string(operands.substr(first, operands.find_first_of(" ].", first) - first));
 }
 
+// Of a number above zero.
+void declare_positive(CLI::App& app, const char* name, double& value, const char* help,
+                      const char* type) {
+  app.add_option(name, value, help)
+      ->check(CLI::Range(std::numeric_limits<double>::min(), 1e30).description(""))
+      ->type_name(type);
+}
+
 void declare_plan_options(CLI::App& app, Options& options) {
   app.add_option("--model", options.model, "What is trained: a catalogue name or file")
-      ->required()
       ->type_name("M");
-  app.add_option("--cluster", options.cluster, "On which machine")->required()->type_name("C");
+  app.add_option("--cluster", options.cluster, "On which machine")->type_name("C");
   app.add_option("--gpus", options.gpu_counts, "How many GPUs; several are planned one by one")
-      ->required()
       ->delimiter(',')
       ->check(CLI::Range(int64_t{1}, int64_t{4194304}).description(""))
       ->type_name("N[,N...]");
@@ -37,14 +44,34 @@ void declare_plan_options(CLI::App& app, Options& options) {
   app.add_option("--keep", options.keep, "How many plans to rank; default: 5")
       ->check(CLI::Range(int64_t{1}, int64_t{1000}).description(""))
       ->type_name("K");
-  app.add_option("--tokens", options.tokens, "Tokens to train on: days, GPU-hours, energy")
-      ->type_name("T");
-  app.add_option("--deadline-days", options.deadline_days, "Exit with 1 if no count meets it")
-      ->type_name("D");
-  app.add_option("--budget-usd", options.budget_usd, "Exit with 1 if no count meets it")
-      ->type_name("B");
-  app.add_option("--price-usd-per-gpu-hour", options.price_usd_per_gpu_hour, "For dollars")
-      ->type_name("P");
+  app.add_flag("--weak", options.weak_scaling,
+               "The batch of the first GPU count grows with the others; default: it stays");
+  const auto number = [&](const char* name, double& value, const char* help, const char* type) {
+    declare_positive(app, name, value, help, type);
+  };
+  number("--tokens", options.tokens, "Tokens to train on: days, GPU-hours, energy, spares", "T");
+  number("--deadline-days", options.deadline_days, "Exit with 1 if no count meets it", "D");
+  number("--budget-usd", options.budget_usd, "Exit with 1 if no count meets it", "B");
+  number("--memory-gigabytes", options.memory_gigabytes, "Use no more of a GPU's memory", "G");
+  number("--price-usd-per-gpu-hour", options.price_usd_per_gpu_hour, "Rent, for dollars", "P");
+  number("--capital-usd-per-gpu", options.capital_usd_per_gpu,
+         "Bought instead, with its share of host and network", "P");
+  number("--depreciation-years", options.depreciation_years, "Written off over; default: 4", "Y");
+  number("--usd-per-kwh", options.usd_per_kwh, "Electricity of what was bought", "P");
+  app.add_option("--availability", options.availability,
+                 "Chance that a failed host finds a spare; default: 0.99")
+      ->check(CLI::Range(0.0, 0.999999).description(""))
+      ->type_name("A");
+  app.add_flag("--formulas", options.formulas,
+               "Closed forms beside the simulation; without --cluster: FLOPs, GPUs, days and rate, "
+               "the missing one from the rest");
+  number("--flops", options.flops, "With --formulas: the work, instead of --model and --tokens", "F");
+  number("--mfu", options.mfu, "With --formulas: the rate of a GPU as a share of its peak", "M");
+  number("--tflops-per-gpu", options.tflops_per_gpu, "With --formulas: the rate of a GPU", "R");
+  number("--tokens-per-second-per-gpu", options.tokens_per_second_per_gpu,
+         "With --formulas: the rate of a GPU in tokens", "R");
+  number("--peak-tflops", options.peak_tflops, "With --formulas: a peak other than the profile's",
+         "R");
 }
 
 void declare_options(CLI::App& app, const Command& command, Options& options) {
@@ -104,6 +131,11 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
     app.add_option("--axis", options.axes, fmt::format("What varies: {}; may be repeated", kAxisForm))
         ->type_name("PATH=V1,V2,...")
         ->allow_extra_args(false);
+    declare_positive(app, "--adaptive", options.adaptive,
+                     "Replicate a run until its effective training time is known within W, "
+                     "--replicas at most", "W");
+    app.add_flag("--tornado", options.tornado,
+                 "Instead of axes: each uncertain input at both ends of its range");
   }
   if (takes(kTable)) {
     app.add_option("--table", options.table, "Predict the runs of this table")->type_name("RUNS.csv");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <thread>
 
 #include "sim/base/error.h"
 #include "tools/scenario/load_scenario.h"
@@ -49,6 +50,11 @@ Scenario scenario_of(const Options& options, const std::string& name) {
   return load_scenario(name, sets);
 }
 
+int threads_of(const Options& options) {
+  return options.threads > 0 ? options.threads
+                             : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 std::vector<RankId> ranks_of(const std::string& text, const Scenario& scenario) {
   if (text.empty()) return sampled_ranks(scenario);
   std::vector<RankId> ranks;
@@ -62,8 +68,8 @@ std::vector<RankId> ranks_of(const std::string& text, const Scenario& scenario) 
   for (const std::string_view part : split(text, ',')) {
     const size_t dash = part.find('-');
     const auto first = number_of<int64_t>(part.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first
-                                                     : number_of<int64_t>(part.substr(dash + 1));
+    const auto last =
+        dash == std::string_view::npos ? first : number_of<int64_t>(part.substr(dash + 1));
     if (!first || !last || *first < 0 || *last < *first || *last >= scenario.gpus) {
       reject("--trace-ranks", fmt::format("\"{}\" is not a rank or a range of ranks", part),
              fmt::format("all, or numbers and ranges from 0 to {}, such as 0-127,4096",
@@ -87,10 +93,10 @@ int check_requirements(const std::vector<std::string>& conditions,
   int status = kExitDone;
   for (const std::string& condition : conditions) {
     const size_t at = condition.find_first_of("<>");
-    const bool formed = at != std::string::npos && at > 0 && condition.size() > at + 2 &&
-                        condition[at + 1] == '=';
-    const auto bound = formed ? number_of<double>(std::string_view(condition).substr(at + 2))
-                              : std::nullopt;
+    const bool formed =
+        at != std::string::npos && at > 0 && condition.size() > at + 2 && condition[at + 1] == '=';
+    const auto bound =
+        formed ? number_of<double>(std::string_view(condition).substr(at + 2)) : std::nullopt;
     if (!bound) {
       reject("--require", fmt::format("\"{}\" is not a condition", condition),
              "FIGURE>=VALUE or FIGURE<=VALUE");

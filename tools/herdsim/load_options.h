@@ -17,6 +17,9 @@ namespace herdsim {
 // The scenario of one operand with --set and --seed applied; its warnings go to the error stream.
 Scenario scenario_of(const Options& options, const std::string& name);
 
+// --threads, or one a core.
+int threads_of(const Options& options);
+
 // "0-127,4096" or "all" as ranks; the default sample for "".
 // Throws: SpecError naming the option, for text that is no such list or ranks beyond the job.
 std::vector<RankId> ranks_of(const std::string& text, const Scenario& scenario);

@@ -32,7 +32,15 @@ struct Options {
   std::vector<int64_t> gpu_counts;
   int64_t keep = 5;
   double deadline_days = 0, budget_usd = 0, price_usd_per_gpu_hour = 0;  // 0: none
+  double capital_usd_per_gpu = 0, depreciation_years = 4, usd_per_kwh = 0;
+  double memory_gigabytes = 0;  // 0: all the GPU has
+  double availability = 0.99;
+  bool weak_scaling = false;
+  bool formulas = false;
+  double flops = 0, mfu = 0, tflops_per_gpu = 0, tokens_per_second_per_gpu = 0, peak_tflops = 0;
   std::vector<std::string> axes;  // --axis, see tools/study/sweep_axes.h
+  bool tornado = false;
+  double adaptive = 0;  // half-width of the effective training time; 0: all replicas
   std::string table;  // --table, see tools/validation/run_table.h
   std::string output;
   std::string suite;

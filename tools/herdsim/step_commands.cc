@@ -8,11 +8,14 @@
 #include "sim/base/text.h"
 #include "tools/herdsim/load_options.h"
 #include "tools/herdsim/record_run.h"
+#include "tools/report/run_report.h"
 #include "tools/report/step_comparison.h"
 #include "tools/report/step_efficiency.h"
 #include "tools/report/step_report.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/simulation/explanation.h"
+#include "tools/study/run_comparison.h"
+#include "tools/study/scenario_campaign.h"
 #include "traces/perfetto_writer.h"
 
 namespace herdsim {
@@ -38,8 +41,7 @@ std::vector<Figure> figures_of(const StepResult& r) {
                                  {"tokens_per_second_per_gpu", r.tokens_per_second_per_gpu()},
                                  {"bubble_fraction", r.bubble_fraction()}};
   if (r.peak_stage() != nullptr) {
-    figures.push_back(
-        {"peak_memory_bytes", static_cast<double>(r.peak_stage()->peak.count())});
+    figures.push_back({"peak_memory_bytes", static_cast<double>(r.peak_stage()->peak.count())});
   }
   return figures;
 }
@@ -114,11 +116,37 @@ int compare_many(const Options& options, Streams streams, bool explain) {
       break;
     case OutputFormat::kJson:
       fmt::print(streams.out, "{}",
-                 explain ? efficiency_json(a, b)
-                         : results.size() == 2 ? difference_json(a, b) : steps_json(results));
+                 explain               ? efficiency_json(a, b)
+                 : results.size() == 2 ? difference_json(a, b)
+                                       : steps_json(results));
       break;
     case OutputFormat::kCsv:
       fmt::print(streams.out, "{}", steps_csv(results));
+      break;
+  }
+  return kExitDone;
+}
+
+// On the same seed, so that replica i of each meets the same failures.
+int compare_runs_of(const Options& options, Streams streams) {
+  const RunHorizon horizon{
+      .days = options.days, .tokens = options.tokens, .replicas = options.replicas};
+  std::vector<RunResult> runs;
+  for (const std::string& name : options.names) {
+    const Scenario scenario = scenario_of(options, name);
+    const StepResult step = simulate(scenario, options).result;
+    runs.push_back(run_scenario(scenario, step, horizon, {.threads = threads_of(options)}));
+    print_warnings(runs.back().warnings, options, streams);
+  }
+  switch (options.format) {
+    case OutputFormat::kTable:
+      fmt::print(streams.out, "{}", runs_comparison_table(runs));
+      break;
+    case OutputFormat::kJson:
+      fmt::print(streams.out, "{}", runs_comparison_json(runs));
+      break;
+    case OutputFormat::kCsv:
+      fmt::print(streams.out, "{}", runs_csv(runs));
       break;
   }
   return kExitDone;
@@ -131,7 +159,8 @@ int run_step_command(const Options& options, Streams streams) {
   const StepSimulation simulation = simulate(scenario, options);
   write_trace(simulation.trace, options, streams);
   if (!options.db.empty()) record_step(scenario, simulation, options);
-  // The table has its own list of warnings; a program that reads JSON or CSV has them there or on the error stream.
+  // The table has its own list of warnings; a program that reads JSON or CSV has them there or on
+  // the error stream.
   if (options.format == OutputFormat::kCsv) {
     print_warnings(simulation.result.warnings, options, streams);
   }
@@ -140,6 +169,11 @@ int run_step_command(const Options& options, Streams streams) {
 }
 
 int run_compare_command(const Options& options, Streams streams) {
+  if (options.days > 0 || options.tokens > 0) return compare_runs_of(options, streams);
+  if (options.replicas != 1) {
+    reject("--replicas", "a step has no replicas: it is the same every time",
+           "with --days or --tokens");
+  }
   return compare_many(options, streams, false);
 }
 

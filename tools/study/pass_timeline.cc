@@ -69,6 +69,7 @@ ChunkTransfers chain(const std::vector<Unit>& units, const std::array<Ticks, kUn
 struct Chunk {
   ChunkTimes forward, backward, backward_input, backward_weight;
   ChunkTransfers gather, gather_backward, reduce;
+  Ticks launch_forward = 0, launch_backward = 0;
 };
 
 struct Stage {
@@ -76,6 +77,7 @@ struct Stage {
   size_t next = 0;
   Ticks free = 0;                       // of kernels
   Ticks done = 0;                       // of passes
+  Ticks launched = 0;                   // by the host: end of what it has launched so far
   Ticks transfers = 0;                  // end of what the data-parallel stream has so far
   Ticks deferred = 0;                   // reductions for the end
   std::vector<int64_t> gradients_left;  // by local chunk
@@ -119,6 +121,8 @@ class Timeline {
     Chunk chunk;
     chunk.forward = chain(units, q_.forward);
     chunk.gather = chain(units, q_.gather);
+    chunk.launch_forward = chain(units, q_.launch_forward).all;
+    chunk.launch_backward = chain(units, q_.launch_backward).all;
     std::reverse(units.begin(), units.end());
     chunk.backward = chain(units, q_.backward);
     chunk.backward_input = chain(units, q_.backward_input);
@@ -209,14 +213,20 @@ class Timeline {
     if (!times.exists) return std::max(input, stage.done);
     const Ticks begin = std::max(input, first_gathered);
     const Ticks first_kernel = std::max(begin + times.lead, stage.free);
-    const Ticks end =
-        std::max({begin + times.whole, first_kernel + times.rest, all_gathered + times.last});
-    stage.free = first_kernel + times.occupied;
+    const Ticks end = std::max({begin + times.whole, first_kernel + times.rest,
+                                all_gathered + times.last, stage.launched});
+    stage.free = std::max(first_kernel + times.occupied, stage.launched);
     stage.done = std::max(stage.done, end);
     return end;
   }
 
+  void launch(Stage& stage, Ticks input, Ticks took) const {
+    if (q_.launches_wait) stage.launched = std::max(stage.launched, input);
+    stage.launched += took;
+  }
+
   Ticks run_forward(Stage& stage, const Pass& pass, const Chunk& chunk, Ticks input) {
+    launch(stage, input, chunk.launch_forward);
     const auto local = static_cast<size_t>(pass.chunk);
     if (!q_.gathers_each_pass) {
       const bool first = !stage.ran[local];
@@ -230,12 +240,13 @@ class Timeline {
   }
 
   Ticks run_backward(Stage& stage, const Pass& pass, const Chunk& chunk, const ChunkTimes& times,
-                     Ticks input, bool gathers, bool weights) {
+                     Ticks input, bool takes_input, bool weights) {
     const bool last = weights && --stage.gradients_left[static_cast<size_t>(pass.chunk)] == 0;
     const bool reduces = last || (weights && q_.reduces_each_pass);
     const bool beside = reduces && q_.overlap;
     Ticks first = 0, all = 0;
-    if (q_.gathers_each_pass && gathers) {
+    if (takes_input) launch(stage, input, chunk.launch_backward);
+    if (q_.gathers_each_pass && takes_input) {
       first = stage.transfers + chunk.gather_backward.first;
       stage.transfers += chunk.gather_backward.all;
       all = stage.transfers;

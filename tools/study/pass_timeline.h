@@ -40,6 +40,10 @@ struct TimelineQuestion {
   std::array<int64_t, kUnits> gather{}, reduce{};
   bool gathers_each_pass = false, reduces_each_pass = false;
   bool overlap = true;  // false: compute waits for gathers, and reductions for the end of compute
+  // Of the host, which launches pass after pass ahead of the GPU, a unit's last kernel last; where
+  // the stack waits for its messages, not before the pass's has arrived.
+  std::array<int64_t, kUnits> launch_forward{}, launch_backward{};
+  bool launches_wait = false;
 };
 
 // Complexity: linear in the passes.

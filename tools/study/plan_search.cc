@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <iterator>
-#include <mutex>
 #include <queue>
-#include <thread>
 #include <tuple>
 
 #include "sim/base/error.h"
 #include "tools/simulation/simulate_step.h"
+#include "tools/study/parallel_for.h"
 #include "tools/study/step_bound.h"
 #include "workloads/lowering.h"
 #include "workloads/memory/memory_footprint.h"
@@ -23,33 +20,6 @@ namespace {
 
 // Large enough to keep cores busy, small beside the number of simulations a search needs.
 constexpr size_t kRound = 16;
-// Of the campaign that gives the pace of training.
-constexpr double kCampaignDays = 30;
-constexpr int64_t kCampaignReplicas = 8;
-
-// f(i) for i in [0, count), over threads. Rethrows the first failure.
-template <class Function>
-void for_each_index(size_t count, int threads, const Function& f) {
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    try {
-      for (size_t i = next++; i < count; i = next++) f(i);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
-    }
-  };
-  std::vector<std::thread> workers;
-  for (size_t t = 1; t < std::min(count, static_cast<size_t>(std::max(1, threads))); ++t) {
-    workers.emplace_back(work);
-  }
-  work();
-  for (std::thread& worker : workers) worker.join();
-  if (failure) std::rethrow_exception(failure);
-}
-
 StageMemory largest_stage(const Scenario& base, const PlanCandidate& c) {
   Training training = base.training;
   training.recompute = c.recompute;
@@ -88,7 +58,7 @@ class Search {
     result_.gpus = base.gpus;
     result_.capacity = base.profile.hbm;
     result_.candidates = static_cast<int64_t>(whole_space_.size());
-    result_.over_memory = static_cast<int64_t>(whole_space_.size() - space_.size());
+    result_.over_least_memory = static_cast<int64_t>(whole_space_.size() - space_.size());
   }
 
   PlanSearch run() {
@@ -98,7 +68,9 @@ class Search {
       settle_round();
       report();
     }
-    result_.outbid = static_cast<int64_t>(queue_.size());
+    for (; !queue_.empty(); queue_.pop()) {
+      ++(queue_.top().is_tight ? result_.outbid_by_timeline : result_.outbid_by_quick);
+    }
     if (result_.best.empty() && !whole_space_.empty()) find_closest();
     return std::move(result_);
   }
@@ -126,7 +98,7 @@ class Search {
 
   void admit() {
     std::vector<Waiting> waiting(space_.size());
-    for_each_index(space_.size(), options_.threads, [&](size_t i) {
+    parallel_for(space_.size(), options_.threads, [&](size_t i) {
       waiting[i] = {bounds_.quick(space_[i]), i, false};
     });
     queue_ = std::priority_queue<Waiting>(std::less<Waiting>(), std::move(waiting));
@@ -139,8 +111,8 @@ class Search {
       queue_.pop();
     }
     settled_.assign(round_.size(), {});
-    for_each_index(round_.size(), options_.threads,
-                   [&](size_t i) { settle(round_[i], settled_[i]); });
+    parallel_for(round_.size(), options_.threads,
+                 [&](size_t i) { settle(round_[i], settled_[i]); });
   }
 
   void settle(const Waiting& waiting, Settled& out) const {
@@ -159,7 +131,7 @@ class Search {
       if (!round_[i].is_tight) {
         queue_.push({settled.tight, round_[i].candidate, true});
       } else if (!settled.fits) {
-        ++result_.over_memory;
+        ++result_.over_walked_memory;
       } else {
         ++result_.simulated;
         rank(round_[i].candidate, std::move(*settled.step));
@@ -217,23 +189,6 @@ class Search {
 
 PlanSearch search_plans(const Scenario& base, const PlanPins& pins, const PlanOptions& options) {
   return Search(base, pins, options).run();
-}
-
-PlanCost plan_cost(const Scenario& base, const RankedPlan& plan, double tokens,
-                   double dollars_per_gpu_hour, int threads) {
-  const Scenario scenario = scenario_of(base, plan.candidate);
-  const RunHorizon horizon{.days = kCampaignDays, .tokens = 0, .replicas = kCampaignReplicas};
-  const RunResult run = run_scenario(scenario, plan.step, horizon, {.threads = threads});
-  PlanCost cost;
-  cost.effective_training_time = run.effective_training_time();
-  cost.p05 = run.effective_training_time_quantile(0.05);
-  cost.p95 = run.effective_training_time_quantile(0.95);
-  cost.days = run.days_to_tokens(tokens);
-  cost.gpu_hours = cost.days * 24 * static_cast<double>(base.gpus);
-  cost.dollars = cost.gpu_hours * dollars_per_gpu_hour;
-  cost.megawatt_hours =
-      run.gpu_energy_megawatt_hours() * cost.days * 86'400 / run.mean_horizon_seconds();
-  return cost;
 }
 
 std::string largest_loss(const StepResult& step) {

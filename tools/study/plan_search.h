@@ -17,7 +17,6 @@
 
 #include "sim/metrics/step_result.h"
 #include "tools/study/plan_space.h"
-#include "tools/study/scenario_campaign.h"
 
 namespace herdsim {
 
@@ -36,11 +35,15 @@ struct PlanSearch {
   int64_t gpus = 0;
   Bytes capacity;
   int64_t candidates = 0;
-  int64_t over_memory = 0;  // by the least they can take, or by their schedule's own walk
-  int64_t outbid = 0;       // by a bound
+  int64_t over_least_memory = 0;   // state and one micro-batch alone do not fit
+  int64_t over_walked_memory = 0;  // their schedule's own walk does not
+  int64_t outbid_by_quick = 0, outbid_by_timeline = 0;
   int64_t simulated = 0;
   std::vector<RankedPlan> best;  // the fastest first; equals in the order of the space
   std::optional<ClosestPlan> closest;
+
+  int64_t over_memory() const { return over_least_memory + over_walked_memory; }
+  int64_t outbid() const { return outbid_by_quick + outbid_by_timeline; }
 };
 
 struct PlanOptions {
@@ -52,14 +55,6 @@ struct PlanOptions {
 
 // `base.gpus` GPUs; the base's own plan plays no part but for expert parallelism.
 PlanSearch search_plans(const Scenario& base, const PlanPins& pins, const PlanOptions& options);
-
-// What training a plan to `tokens` takes, failures included, at the pace of a month of campaigns.
-struct PlanCost {
-  double effective_training_time = 0, p05 = 0, p95 = 0;
-  double days = 0, gpu_hours = 0, dollars = 0, megawatt_hours = 0;
-};
-PlanCost plan_cost(const Scenario& base, const RankedPlan& plan, double tokens,
-                   double dollars_per_gpu_hour, int threads);
 
 // What keeps a plan from its peak most: the largest loss of its time account, "bubble 12.3 %".
 std::string largest_loss(const StepResult& step);

@@ -110,6 +110,12 @@ class Space {
     }
   }
 
+  // Parameters that are gathered once and gradients that are reduced once are ZeRO-1 under another
+  // name: the same step, the same memory.
+  static bool is_searched(Sharding shard, bool alone) {
+    return alone ? shard == Sharding::kZero1 : shard != Sharding::kFsdpKeep;
+  }
+
   void add_if_valid(PlanCandidate& c) {
     if (pinned_out(pins_.virtual_stages, c.plan.virtual_stages)) return;
     Faults faults;
@@ -118,7 +124,7 @@ class Space {
     if (!faults.empty()) return;
     const bool alone = c.plan.dp * c.plan.cp == 1;
     for (const auto& [shard_name, shard] : kShards) {
-      if (pins_.shard ? shard != *pins_.shard : alone && shard != Sharding::kZero1) continue;
+      if (pins_.shard ? shard != *pins_.shard : !is_searched(shard, alone)) continue;
       c.plan.shard = shard;
       for (const auto& [recompute_name, recompute] : kRecomputes) {
         if (pins_.recompute && recompute != *pins_.recompute) continue;
@@ -214,6 +220,29 @@ PlanPins take_pins(std::vector<std::string>& sets) {
 
 std::vector<PlanCandidate> plan_space(const Scenario& base, const PlanPins& pins) {
   return Space(base, pins).enumerate();
+}
+
+std::vector<int64_t> gpus_with_plans_near(const Scenario& base, const PlanPins& pins) {
+  const int64_t host = std::min(base.gpus, base.cluster.gpus_per_host);
+  const int64_t most = std::min(2 * base.gpus, base.cluster.gpus);
+  std::vector<int64_t> near;
+  const auto has_plans = [&](int64_t gpus) {
+    Scenario other = base;
+    other.gpus = gpus;
+    return !plan_space(other, pins).empty();
+  };
+  for (int64_t gpus = (base.gpus - 1) / host * host; gpus >= base.gpus / 2 && gpus > 0;
+       gpus -= host) {
+    if (!has_plans(gpus)) continue;
+    near.push_back(gpus);
+    break;
+  }
+  for (int64_t gpus = (base.gpus / host + 1) * host; gpus <= most; gpus += host) {
+    if (!has_plans(gpus)) continue;
+    near.push_back(gpus);
+    break;
+  }
+  return near;
 }
 
 Scenario scenario_of(const Scenario& base, const PlanCandidate& candidate) {

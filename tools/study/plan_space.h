@@ -9,7 +9,8 @@
 //   micro-batch      every divisor of the sequences of one replica
 //   schedule         every row that runs the shape; with one stage "1f1b" stands for all
 //   virtual stages   2 and more, where the chunks are equal or one layer less on the first and last
-//   shard, recompute all; where no two ranks hold the same parameters, one sharding stands for all
+//   shard, recompute all; ZERO1 stands for FSDP_KEEP, whose step and memory are the same, and for
+//                    all where no two ranks hold the same parameters
 // Sequence length, global batch, precision, software and expert parallelism are the scenario's.
 #pragma once
 
@@ -46,6 +47,10 @@ PlanPins take_pins(std::vector<std::string>& sets);
 
 // Valid candidates in a fixed order. Requires: base.gpus GPUs in the cluster.
 std::vector<PlanCandidate> plan_space(const Scenario& base, const PlanPins& pins);
+
+// Where a number of GPUs has no candidate: the nearest numbers of whole hosts below and above that
+// have one, at most one each, none farther than half or twice as many.
+std::vector<int64_t> gpus_with_plans_near(const Scenario& base, const PlanPins& pins);
 
 // The scenario of a candidate.
 Scenario scenario_of(const Scenario& base, const PlanCandidate& candidate);

@@ -9,6 +9,7 @@
 #include "sim/collectives/group_path.h"
 #include "sim/collectives/nccl_tuning.h"
 #include "sim/costing/cost_pass.h"
+#include "sim/models/compute_time.h"
 #include "tools/simulation/network_tuning.h"
 #include "tools/study/pass_timeline.h"
 #include "topologies/cluster.h"
@@ -66,6 +67,7 @@ UnitTimes longest_paths(const WorkTemplate& steps, const std::vector<Ticks>& cos
 // Of the embedding, a layer and the head.
 struct PassCosts {
   std::array<UnitTimes, kUnits> forward, backward, backward_input, backward_weight;
+  std::array<Ticks, kUnits> launch_forward{}, launch_backward{};
 };
 
 struct DataParallelCosts {
@@ -79,6 +81,24 @@ int64_t most_layers(const Scenario& base, const PlanCandidate& c) {
   return (base.model.layers + c.plan.pp - 1) / c.plan.pp;
 }
 
+// Of pp - 1 chunks in a row, and of the last stage, no fewer (stage_layout.h).
+struct LeastLayers {
+  Ticks ahead = 0, last_stage = 0;
+};
+LeastLayers least_layers(int64_t layers, const ParallelPlan& plan) {
+  const int64_t chunks = plan.pp * plan.virtual_stages;
+  const bool short_ends = layers % chunks != 0 && (layers + 2) % chunks == 0;
+  const int64_t each = (short_ends ? layers + 2 : layers) / chunks;
+  return {(plan.pp - 1) * each - (short_ends ? 1 : 0),
+          plan.virtual_stages * each - (short_ends ? 1 : 0)};
+}
+
+Ticks scaled(Ticks time, double factor) {
+  return static_cast<Ticks>(std::ceil(static_cast<double>(time) * factor));
+}
+
+Ticks microseconds_rounded_up(double time) { return seconds_rounded_up(time * 1e-6).nanoseconds(); }
+
 }  // namespace
 
 class StepBounds::Tables {
@@ -87,7 +107,11 @@ class StepBounds::Tables {
       : base_(base),
         fabric_(find_topology(base.cluster.topology)->build(base.cluster)),
         placement_(place_ranks(base.cluster, base.gpus, base.seed)),
-        tuning_(network_tuning(base, fabric_, placement_)) {
+        tuning_(network_tuning(base, fabric_, placement_)),
+        slowest_(1 + base.software.gpu_speed_sigma * expected_slowest_sigmas(base.gpus)),
+        host_(microseconds_rounded_up(1e3 * base.software.host_milliseconds_per_step) +
+              scaled(microseconds_rounded_up(1e3 * base.software.step_jitter_milliseconds),
+                     expected_slowest_sigmas(base.gpus))) {
     for (const PlanCandidate& c : candidates) {
       const ParallelPlan& p = c.plan;
       if (!passes_.contains(pass_key(c))) passes_.emplace(pass_key(c), pass_costs(c));
@@ -111,11 +135,23 @@ class StepBounds::Tables {
                                                          base_.training.recompute_fraction >= 1
                                                      ? Unit::kRecomputedLayer
                                                      : Unit::kLayer);
-    const bool split = c.schedule->splits_backward;
-    const Ticks backward = split ? pass.backward_input[recomputing].occupied +
-                                       pass.backward_weight[recomputing].occupied
-                                 : pass.backward[recomputing].occupied;
-    const Ticks compute = layer_passes * (pass.forward[layer].occupied + backward);
+    const auto backward = [&](size_t unit) {
+      return c.schedule->splits_backward
+                 ? pass.backward_input[unit].occupied + pass.backward_weight[unit].occupied
+                 : pass.backward[unit].occupied;
+    };
+    const Ticks each = pass.forward[layer].occupied + backward(recomputing);
+    const Ticks compute = layer_passes * each;
+    // The last stage: it waits for its first input, works, and after its last backward pass the
+    // stages before it run theirs.
+    Ticks filled = 0;
+    if (c.schedule->layout == ChunkLayout::kLoop && c.plan.pp > 1) {
+      const LeastLayers least = least_layers(base_.model.layers, c.plan);
+      const auto head = static_cast<size_t>(Unit::kHead);
+      filled = least.ahead * pass.forward[layer].whole +
+               passes * (least.last_stage * each + pass.forward[head].occupied + backward(head));
+      if (!c.schedule->splits_backward) filled += least.ahead * pass.backward[recomputing].whole;
+    }
     Ticks carried = 0;
     if (c.plan.dp * c.plan.cp > 1) {
       const DataParallelCosts& data = data_.at({c.plan.tp, c.plan.cp, c.plan.pp});
@@ -129,7 +165,8 @@ class StepBounds::Tables {
           shard == Sharding::kNone ? data.all_reduce[layer] : data.reduce_scatter[layer];
       carried = gathers * data.gather[layer] + reductions * reduce;
     }
-    return std::max(compute, carried) + optimizer(c, layers * layer_parameters(c)) + host();
+    return std::max({compute, carried, filled}) +
+           optimizer(c, layers * layer_parameters(c), layers) + host_;
   }
 
   Ticks timeline(const PlanCandidate& c) const {
@@ -143,6 +180,9 @@ class StepBounds::Tables {
     q.backward = pass.backward;
     q.backward_input = pass.backward_input;
     q.backward_weight = pass.backward_weight;
+    q.launch_forward = pass.launch_forward;
+    q.launch_backward = pass.launch_backward;
+    q.launches_wait = !base_.software.p2p_async;
     q.next_stage = message(c, 1);
     q.around = message(c, c.plan.pp - 1);
     const Sharding shard = c.plan.shard;
@@ -156,9 +196,10 @@ class StepBounds::Tables {
     const Ticks reduced = run_timeline(q);
     Ticks update = 0;
     for (int64_t stage = 0; stage < c.plan.pp; ++stage) {
-      update = std::max(update, optimizer(c, stage_parameters(c, q, stage)));
+      const auto [parameters, layers] = stage_parameters(c, q, stage);
+      update = std::max(update, optimizer(c, parameters, layers));
     }
-    return reduced + norm_ + update + host();
+    return reduced + norm_ + update + host_;
   }
 
  private:
@@ -175,10 +216,6 @@ class StepBounds::Tables {
   WorkloadSpec workload(const PlanCandidate& c) const {
     return {base_.model, c.plan, base_.training, base_.software};
   }
-  Ticks host() const {
-    return seconds_rounded_up(base_.software.host_milliseconds_per_step * 1e-3).nanoseconds();
-  }
-
   // The least any group of the communicator takes, alone.
   Ticks least_time(CollectiveKind kind, Bytes bytes, const std::vector<GroupShape>& shapes) const {
     Ticks least = std::numeric_limits<Ticks>::max();
@@ -224,6 +261,17 @@ class StepBounds::Tables {
 
   static RankGrid grid_of(const ParallelPlan& p) { return RankGrid(p.tp, p.cp, p.pp, p.dp); }
 
+  // Of the host, for one pass of a layer.
+  Ticks launch(double microseconds, const WorkTemplate& steps,
+               const TypedVector<WorkId, Work>& works) const {
+    const auto transfers = std::count_if(steps.begin(), steps.end(), [&](const TemplateStep& step) {
+      return works[step.work].stream == Stream::kTp;
+    });
+    return microseconds_rounded_up(microseconds +
+                                   static_cast<double>(transfers) *
+                                       base_.software.host_microseconds_per_transfer);
+  }
+
   PassCosts pass_costs(const PlanCandidate& c) {
     Training training = base_.training;
     training.recompute = c.recompute;
@@ -252,6 +300,13 @@ class StepBounds::Tables {
       pass.backward[u] = longest_paths(templates[u].backward, cost, graph.works);
       pass.backward_input[u] = longest_paths(templates[u].backward_input, cost, graph.works);
       pass.backward_weight[u] = longest_paths(templates[u].backward_weight, cost, graph.works);
+      const auto unit = static_cast<Unit>(u);
+      if (unit != Unit::kLayer && unit != Unit::kRecomputedLayer) continue;
+      const SoftwareStack& stack = base_.software;
+      pass.launch_forward[u] =
+          launch(stack.host_microseconds_per_layer_forward, templates[u].forward, graph.works);
+      pass.launch_backward[u] =
+          launch(stack.host_microseconds_per_layer_backward, templates[u].backward, graph.works);
     }
     return pass;
   }
@@ -300,19 +355,14 @@ class StepBounds::Tables {
                       message_shapes_.at(c.plan.tp * c.plan.cp * stages));
   }
 
-  Ticks optimizer(const PlanCandidate& c, int64_t parameters) const {
+  Ticks optimizer(const PlanCandidate& c, int64_t parameters, int64_t layers) const {
     const int64_t shards = c.plan.shard == Sharding::kNone ? 1 : c.plan.dp * c.plan.cp;
-    OpGraph graph;
-    graph.grid = grid_of(c.plan);
-    Work work;
-    work.name = "optimizer";
     const double moved = static_cast<double>(parameters) / static_cast<double>(shards) *
                          base_.software.optimizer_bytes;
-    work.kernels.push_back(
-        {"optimizer", TimeTerm::kOptimizer,
-         MemoryTraffic{Bytes(static_cast<int64_t>(moved)), StreamClass::kOptimizer}});
-    graph.works.push_back(std::move(work));
-    return cost_graph(graph, base_.profile, base_.software).works[WorkId(0)].total.nanoseconds();
+    const MemoryTraffic traffic{Bytes(static_cast<int64_t>(moved)), StreamClass::kOptimizer};
+    return std::max(scaled(stream_cost(traffic, base_.profile).time.nanoseconds(), slowest_),
+                    microseconds_rounded_up(static_cast<double>(layers) *
+                                            base_.software.host_microseconds_per_layer_optimizer));
   }
 
   std::vector<int64_t> chunk_layers(const PlanCandidate& c, const ScheduleShape& shape) const {
@@ -326,24 +376,31 @@ class StepBounds::Tables {
     return layers;
   }
 
-  int64_t stage_parameters(const PlanCandidate& c, const TimelineQuestion& q, int64_t stage) const {
+  struct StageSize {
+    int64_t parameters = 0, layers = 0;
+  };
+  StageSize stage_parameters(const PlanCandidate& c, const TimelineQuestion& q,
+                             int64_t stage) const {
     const WorkloadSpec spec = workload(c);
-    int64_t parameters = 0;
+    StageSize size;
     for (int64_t local = 0; local < chunks_per_stage(q.row, q.shape); ++local) {
       const int64_t chunk = model_chunk_at(q.row, q.shape, {stage, local});
-      parameters += q.layers[static_cast<size_t>(chunk)] * spec.layer_parameters();
-      if (chunk == 0) parameters += spec.embedding_parameters();
+      size.layers += q.layers[static_cast<size_t>(chunk)];
+      size.parameters += q.layers[static_cast<size_t>(chunk)] * spec.layer_parameters();
+      if (chunk == 0) size.parameters += spec.embedding_parameters();
       if (chunk + 1 == static_cast<int64_t>(q.layers.size())) {
-        parameters += spec.embedding_parameters() + base_.model.hidden;
+        size.parameters += spec.embedding_parameters() + base_.model.hidden;
       }
     }
-    return parameters;
+    return size;
   }
 
   const Scenario& base_;
   const Fabric fabric_;
   const TypedVector<RankId, GpuId> placement_;
   const NcclTuning tuning_;
+  const double slowest_;  // time of the slowest GPU over the nominal
+  const Ticks host_;      // of a step, which nothing hides
   std::map<PassKey, PassCosts> passes_;
   std::map<std::tuple<int64_t, int64_t, int64_t>, DataParallelCosts> data_;
   std::map<std::tuple<Communicator, size_t, size_t, size_t>, std::vector<GroupShape>> shapes_;

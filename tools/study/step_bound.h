@@ -2,11 +2,13 @@
 //
 // Two lower bounds of the simulated step, both proved against it by tests:
 //
-//   quick      the busiest stage's compute, or all that its data-parallel stream has to carry,
-//              whichever is longer, then the optimizer. No pipeline. A microsecond.
+//   quick      the longest of: the busiest stage's compute, all that its data-parallel stream has
+//              to carry, and in loops of chunks the last stage's compute between the first pass to
+//              reach it and the last to come back from it; then the optimizer and the host.
+//              A microsecond.
 //   timeline   the schedule's own order, run with the least time each pass can take: longest path
 //              through kernels and transfers of each layer, every transfer alone on its links,
-//              every rank at nominal speed. Leaves out only contention, and kernels slowed by
+//              every kernel after its launch. Leaves out only contention, and kernels slowed by
 //              transfers that hold SMs. Linear in the passes.
 //
 // And the least memory a plan can take: state, and one micro-batch's activations.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -17,6 +18,8 @@
 #include "sim/base/error.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/simulation/simulate_step.h"
+#include "tools/study/confidence.h"
+#include "tools/study/sweep_outcome.h"
 
 namespace herdsim {
 namespace {
@@ -42,6 +45,9 @@ std::string sweep_name(const std::string& identity, const SweepRequest& request,
   const RunHorizon& h = request.horizon;
   if (h.is_asked()) {
     name += fmt::format("; days={} tokens={} replicas={}", h.days, h.tokens, h.replicas);
+    if (request.adaptive_half_width > 0) {
+      name += fmt::format(" adaptive={}", request.adaptive_half_width);
+    }
   }
   return name;
 }
@@ -61,18 +67,14 @@ void refuse_other_scenarios(RunDatabase& database, const std::string& path,
   }
 }
 
-// What one point came to, before it is written.
-struct Outcome {
-  int64_t point = 0;
-  std::string skipped_because;  // "": the rest is filled
-  std::string scenario;
-  RunRecord record;
-  StepResult step;
-  std::vector<Metric> metrics;
-};
-
 std::vector<Metric> run_metrics(const RunResult& run) {
+  std::vector<double> useful;
+  for (const ReplicaResult& replica : run.replicas) {
+    useful.push_back(replica.effective_training_time());
+  }
   std::vector<Metric> metrics = {
+      {"run.replicas", static_cast<double>(run.replicas.size()), ""},
+      {"run.effective_training_time_half_width", mean_interval(useful).half_width, ""},
       {"run.effective_training_time", run.effective_training_time(), ""},
       {"run.effective_training_time_p05", run.effective_training_time_quantile(0.05), ""},
       {"run.effective_training_time_p95", run.effective_training_time_quantile(0.95), ""},
@@ -91,7 +93,24 @@ std::vector<Metric> run_metrics(const RunResult& run) {
   return metrics;
 }
 
-void simulate_point(const SweepRequest& request, const SweepGrid& grid, Outcome& outcome) {
+RunResult run_point(const SweepRequest& request, const Scenario& scenario, const StepResult& step) {
+  constexpr int64_t kFewestReplicas = 4;
+  RunHorizon horizon = request.horizon;
+  if (request.adaptive_half_width <= 0) return run_scenario(scenario, step, horizon, {});
+  // Replica i is the same in each round, so a round adds to the one before.
+  for (horizon.replicas = std::min(kFewestReplicas, request.horizon.replicas);;
+       horizon.replicas = std::min(2 * horizon.replicas, request.horizon.replicas)) {
+    RunResult run = run_scenario(scenario, step, horizon, {});
+    std::vector<double> useful;
+    for (const ReplicaResult& replica : run.replicas) {
+      useful.push_back(replica.effective_training_time());
+    }
+    const bool narrow = mean_interval(useful).half_width <= request.adaptive_half_width;
+    if (narrow || horizon.replicas >= request.horizon.replicas) return run;
+  }
+}
+
+void simulate_point(const SweepRequest& request, const SweepGrid& grid, SweepOutcome& outcome) {
   std::vector<std::string> sets = request.sets;
   for (std::string& set : grid.sets(outcome.point)) sets.push_back(std::move(set));
   const Scenario scenario = load_scenario(request.scenario, sets);
@@ -104,15 +123,15 @@ void simulate_point(const SweepRequest& request, const SweepGrid& grid, Outcome&
                   scenario.profile.device_provenance.source);
   outcome.step = simulate_step(scenario, {}).result;
   if (!request.horizon.is_asked()) return;
-  const RunResult run = run_scenario(scenario, outcome.step, request.horizon, {});
+  const RunResult run = run_point(request, scenario, outcome.step);
   outcome.record.kind = "run";
   outcome.record.fingerprint = run.fingerprint();
   outcome.metrics = run_metrics(run);
 }
 
-Outcome outcome_of(const SweepRequest& request, const SweepGrid& grid, const std::string& sweep,
-                   int64_t point) {
-  Outcome outcome;
+SweepOutcome outcome_of(const SweepRequest& request, const SweepGrid& grid,
+                        const std::string& sweep, int64_t point) {
+  SweepOutcome outcome;
   outcome.point = point;
   outcome.scenario = request.scenario;
   outcome.record.command = request.command;
@@ -126,7 +145,7 @@ Outcome outcome_of(const SweepRequest& request, const SweepGrid& grid, const std
   return outcome;
 }
 
-// Workers compute points in the order of the grid; the calling thread takes what has ended.
+// Workers compute points in the order of the grid; whoever writes takes what has ended.
 class PointPool {
  public:
   PointPool(const SweepRequest& request, const SweepGrid& grid, const std::string& sweep,
@@ -142,21 +161,28 @@ class PointPool {
   PointPool(const PointPool&) = delete;
   PointPool& operator=(const PointPool&) = delete;
 
-  // Waits for the next outcome. Rethrows what a worker could not make an outcome of.
-  Outcome take() {
+  // A point for somebody who is no thread of the pool; nothing when all are given out.
+  std::optional<int64_t> claim() {
+    const size_t i = next_++;
+    return i < points_.size() ? std::optional(points_[i]) : std::nullopt;
+  }
+  // The next outcome; nothing after `patience`. Rethrows what a worker could not make an outcome
+  // of.
+  std::optional<SweepOutcome> take(std::chrono::microseconds patience) {
     std::unique_lock lock(mutex_);
-    arrived_.wait(lock, [this] { return !ended_.empty() || failure_; });
+    arrived_.wait_for(lock, patience, [this] { return !ended_.empty() || failure_; });
     if (failure_) std::rethrow_exception(failure_);
-    Outcome outcome = std::move(ended_.front());
+    if (ended_.empty()) return std::nullopt;
+    SweepOutcome outcome = std::move(ended_.front());
     ended_.pop_front();
     return outcome;
   }
 
  private:
   void work() {
-    for (size_t i = next_++; i < points_.size(); i = next_++) {
+    for (auto point = claim(); point; point = claim()) {
       try {
-        Outcome outcome = outcome_of(request_, grid_, sweep_, points_[i]);
+        SweepOutcome outcome = outcome_of(request_, grid_, sweep_, *point);
         const std::lock_guard lock(mutex_);
         ended_.push_back(std::move(outcome));
       } catch (...) {
@@ -174,12 +200,85 @@ class PointPool {
   std::atomic<size_t> next_{0};
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::deque<Outcome> ended_;
+  std::deque<SweepOutcome> ended_;
   std::exception_ptr failure_;
   std::vector<std::thread> workers_;
 };
 
-void write(RunDatabase& database, const Outcome& outcome) {
+// Messages between ranks: to rank 0 an outcome, or nothing to ask for the first point; from it the
+// number of a point, or nothing: there is no more.
+std::string point_bytes(int64_t point) { return fmt::format("{}", point); }
+
+// What ranks other than 0 do: a point at a time until there are no more.
+void serve(const SweepRequest& request, const SweepGrid& grid, const std::string& sweep) {
+  SweepPeers& peers = *request.peers;
+  peers.send(0, "");
+  for (;;) {
+    const auto message = peers.poll();
+    if (!message) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      continue;
+    }
+    if (message->bytes.empty()) return;
+    const int64_t point = std::stoll(message->bytes);
+    SweepOutcome outcome;
+    try {
+      outcome = outcome_of(request, grid, sweep, point);
+    } catch (const std::exception& error) {
+      outcome.point = point;
+      outcome.record.sweep_point = SweepPoint{sweep, grid.label(point)};
+      outcome.failed_because =
+          fmt::format("rank {} at {}: {}", peers.rank(), grid.label(point), error.what());
+    }
+    peers.send(0, to_bytes(outcome));
+    if (!outcome.failed_because.empty()) return;
+  }
+}
+
+// Rank 0's side: gives out points and collects outcomes. Dismisses everybody when it goes, whatever
+// made it go.
+class PeerDesk {
+ public:
+  explicit PeerDesk(SweepPeers* peers) : peers_(peers) {
+    if (peers_ != nullptr) at_work_.assign(static_cast<size_t>(peers_->ranks()), true);
+  }
+  ~PeerDesk() {
+    if (peers_ == nullptr) return;
+    for (int rank = 1; rank < peers_->ranks(); ++rank) dismiss(rank);
+  }
+  PeerDesk(const PeerDesk&) = delete;
+  PeerDesk& operator=(const PeerDesk&) = delete;
+
+  std::optional<SweepOutcome> poll(PointPool& pool) {
+    if (peers_ == nullptr) return std::nullopt;
+    const auto message = peers_->poll();
+    if (!message) return std::nullopt;
+    std::optional<SweepOutcome> outcome;
+    if (!message->bytes.empty()) outcome = outcome_from_bytes(message->bytes);
+    if (outcome && !outcome->failed_because.empty()) {
+      at_work_[static_cast<size_t>(message->from)] = false;
+      return outcome;
+    }
+    if (const auto point = pool.claim()) {
+      peers_->send(message->from, point_bytes(*point));
+    } else {
+      dismiss(message->from);
+    }
+    return outcome;
+  }
+
+ private:
+  void dismiss(int rank) {
+    if (!at_work_[static_cast<size_t>(rank)]) return;
+    at_work_[static_cast<size_t>(rank)] = false;
+    peers_->send(rank, "");
+  }
+
+  SweepPeers* peers_;  // Must outlive this object.
+  std::vector<bool> at_work_;
+};
+
+void write(RunDatabase& database, const SweepOutcome& outcome) {
   if (outcome.skipped_because.empty()) {
     database.add_step(outcome.step, outcome.record, outcome.metrics);
   } else {
@@ -194,53 +293,89 @@ SweepResult collect(RunDatabase& database, const std::string& sweep, const Sweep
   result.paths = grid.paths();
   for (int64_t point = 0; point < grid.size(); ++point) {
     const auto found = stored.find(grid.label(point));
-    HERDSIM_CHECK(found != stored.end()) << grid.label(point);
+    if (found == stored.end()) continue;  // its process failed
     result.skipped += found->second.skipped_because.empty() ? 0 : 1;
     result.rows.push_back({grid.values(point), std::move(found->second)});
   }
   return result;
 }
 
-void check_horizon(const RunHorizon& horizon) {
+void check_horizon(const SweepRequest& request) {
+  const RunHorizon& horizon = request.horizon;
+  if (request.adaptive_half_width > 0 && (!horizon.is_asked() || horizon.replicas < 2)) {
+    throw SpecError({{.field = "--adaptive",
+                      .problem = "stops replicating a run, which has to have replicas",
+                      .allowed = "with --days or --tokens, and --replicas R as the most"}});
+  }
   if (horizon.is_asked() || horizon.replicas == 1) return;
   throw SpecError({{.field = "--replicas",
                     .problem = "a step has no replicas: it is the same every time",
                     .allowed = "with --days or --tokens, or an axis seed=1:N:1"}});
 }
 
+// What the sweep is, the same in every process.
+struct SweepPlan {
+  SweepGrid grid;
+  std::string identity, name;
+};
+SweepPlan plan_sweep(const SweepRequest& request) {
+  SweepPlan plan{SweepGrid(parse_axes(request.axes)), "", ""};
+  check_horizon(request);
+  std::vector<std::string> everything = request.sets;
+  for (std::string& set : plan.grid.all_sets()) everything.push_back(std::move(set));
+  read_scenario(request.scenario, everything);
+  plan.identity = scenario_identity(request);
+  plan.name = sweep_name(plan.identity, request, plan.grid);
+  return plan;
+}
+
 }  // namespace
 
 SweepResult run_sweep(const SweepRequest& request) {
-  const SweepGrid grid(parse_axes(request.axes));
-  check_horizon(request.horizon);
-  std::vector<std::string> everything = request.sets;
-  for (std::string& set : grid.all_sets()) everything.push_back(std::move(set));
-  read_scenario(request.scenario, everything);
-  const std::string identity = scenario_identity(request);
-  const std::string sweep = sweep_name(identity, request, grid);
-
+  if (request.peers != nullptr && request.peers->rank() > 0) {
+    const SweepPlan plan = plan_sweep(request);
+    serve(request, plan.grid, plan.name);
+    return {};
+  }
+  PeerDesk desk(request.peers);
+  const SweepPlan plan = plan_sweep(request);
   RunDatabase database(request.database);
-  refuse_other_scenarios(database, request.database, identity);
+  refuse_other_scenarios(database, request.database, plan.identity);
   std::map<std::string, bool> known;
-  for (const StoredPoint& point : database.points_of(sweep)) known[point.point] = true;
+  for (const StoredPoint& point : database.points_of(plan.name)) known[point.point] = true;
   std::vector<int64_t> to_do;
-  for (int64_t point = 0; point < grid.size(); ++point) {
-    if (!known.contains(grid.label(point))) to_do.push_back(point);
+  for (int64_t point = 0; point < plan.grid.size(); ++point) {
+    if (!known.contains(plan.grid.label(point))) to_do.push_back(point);
   }
   SweepProgress progress{.done = 0,
                          .to_do = static_cast<int64_t>(to_do.size()),
-                         .found = grid.size() - static_cast<int64_t>(to_do.size())};
+                         .found = plan.grid.size() - static_cast<int64_t>(to_do.size())};
   const auto report = [&] {
     if (request.progress) request.progress(progress);
   };
   report();
+  std::vector<std::string> failures;
   {
-    PointPool pool(request, grid, sweep, to_do);
-    for (; progress.done < progress.to_do; ++progress.done, report()) write(database, pool.take());
+    PointPool pool(request, plan.grid, plan.name, to_do);
+    const auto settle = [&](const SweepOutcome& outcome) {
+      if (outcome.failed_because.empty()) {
+        write(database, outcome);
+      } else {
+        failures.push_back(outcome.failed_because);
+      }
+      ++progress.done;
+      report();
+    };
+    const auto patience = std::chrono::microseconds(request.peers == nullptr ? 1'000'000 : 200);
+    while (progress.done < progress.to_do) {
+      if (const auto outcome = desk.poll(pool)) settle(*outcome);
+      if (const auto outcome = pool.take(patience)) settle(*outcome);
+    }
   }
-  SweepResult result = collect(database, sweep, grid);
-  result.computed = progress.to_do;
+  SweepResult result = collect(database, plan.name, plan.grid);
+  result.computed = progress.to_do - static_cast<int64_t>(failures.size());
   result.found = progress.found;
+  result.failures = std::move(failures);
   return result;
 }
 

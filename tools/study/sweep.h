@@ -11,6 +11,10 @@
 // in which they came and the time they took. A point that cannot be (a TP that does not divide the
 // heads) is a row as well, with the reason, and stops nobody.
 //
+// With `peers` (mpirun, srun) each process computes points; rank 0 alone opens the database and
+// returns the rows, the others return nothing. A process that fails at a point says so to rank 0,
+// the others do the rest, and that point is computed when the sweep is run again.
+//
 // A sweep is named by its scenario, its horizon and the fields on its axes, not by their values: a
 // longer axis adds points and finds the old ones.
 #pragma once
@@ -22,6 +26,7 @@
 
 #include "tools/study/scenario_campaign.h"
 #include "tools/study/sweep_axes.h"
+#include "tools/study/sweep_peers.h"
 #include "traces/db/run_database.h"
 
 namespace herdsim {
@@ -38,7 +43,11 @@ struct SweepRequest {
   std::vector<std::string> axes;  // sweep_axes.h
   RunHorizon horizon;             // days or tokens: each point is a run; neither: a step
   std::string database;
+  // Above zero: a run's replicas double from 4 until the 95 % interval of its effective training
+  // time is no wider than this on either side, or `horizon.replicas` are done.
+  double adaptive_half_width = 0;
   int threads = 1;
+  SweepPeers* peers = nullptr;   // null: this process alone
   std::string command, version;  // for the rows
   // Called by the writer, which is the calling thread; may be empty.
   std::function<void(const SweepProgress&)> progress = {};
@@ -53,6 +62,7 @@ struct SweepResult {
   std::vector<std::string> paths;
   std::vector<SweepRow> rows;  // in the order of the grid
   int64_t computed = 0, found = 0, skipped = 0;
+  std::vector<std::string> failures;  // of other processes; their points have no rows
 };
 
 // Throws: SpecError for axes that are none, fields that do not exist, values of the wrong type, a

@@ -137,7 +137,7 @@ CREATE TABLE IF NOT EXISTS links (
 ) WITHOUT ROWID;
 
 -- Which uncertain inputs decide a result: a figure of the run with one input at the ends of its range.
-CREATE TABLE tornado (
+CREATE TABLE IF NOT EXISTS tornado (
   run_id INTEGER NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE,
   input TEXT NOT NULL,                  -- 'software.clock_factor'
   low TEXT NOT NULL,                    -- ends of its range, as --set has them

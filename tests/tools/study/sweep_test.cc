@@ -2,16 +2,21 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "sim/base/error.h"
 #include "tests/tools/study/small_scenario.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/simulation/simulate_step.h"
+#include "tools/study/sweep_outcome.h"
 
 namespace herdsim {
 namespace {
@@ -180,6 +185,156 @@ TEST_F(Sweep, reports_have_every_point_in_the_order_of_the_axes) {
     }
   }
   EXPECT_THAT(sweep_table(result), HasSubstr("skipped: "));
+}
+
+// Ranks as threads: a mailbox each.
+class Mailboxes {
+ public:
+  explicit Mailboxes(int ranks) : boxes_(static_cast<size_t>(ranks)) {}
+
+  class Peer : public SweepPeers {
+   public:
+    Peer(Mailboxes& all, int rank) : all_(all), rank_(rank) {}
+    int rank() const override { return rank_; }
+    int ranks() const override { return static_cast<int>(all_.boxes_.size()); }
+    void send(int to, std::string_view bytes) override {
+      const std::lock_guard lock(all_.mutex_);
+      all_.boxes_[static_cast<size_t>(to)].push_back({rank_, std::string(bytes)});
+      ++all_.sent_;
+    }
+    std::optional<Message> poll() override {
+      const std::lock_guard lock(all_.mutex_);
+      auto& box = all_.boxes_[static_cast<size_t>(rank_)];
+      if (box.empty()) return std::nullopt;
+      Message message = std::move(box.front());
+      box.pop_front();
+      return message;
+    }
+
+   private:
+    Mailboxes& all_;
+    const int rank_;
+  };
+  int sent() const { return sent_; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::deque<SweepPeers::Message>> boxes_;
+  int sent_ = 0;
+};
+
+TEST_F(Sweep, ranks_change_no_row) {
+  const auto alone = rows_of(run_sweep(request("alone.db")));
+  for (const int ranks : {2, 4}) {
+    Mailboxes mail(ranks);
+    std::vector<std::thread> others;
+    for (int rank = 1; rank < ranks; ++rank) {
+      others.emplace_back([&, rank] {
+        Mailboxes::Peer peer(mail, rank);
+        SweepRequest mine = request("nobody_opens_this.db");
+        mine.peers = &peer;
+        EXPECT_TRUE(run_sweep(mine).rows.empty());
+      });
+    }
+    Mailboxes::Peer writer(mail, 0);
+    SweepRequest first = request("ranks" + std::to_string(ranks) + ".db");
+    first.peers = &writer;
+    const SweepResult result = run_sweep(first);
+    for (std::thread& other : others) other.join();
+    EXPECT_EQ(rows_of(result), alone) << ranks;
+    EXPECT_EQ(result.computed, 8);
+    EXPECT_GE(mail.sent(), 2 * (ranks - 1));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("nobody_opens_this.db")));
+}
+
+TEST_F(Sweep, a_rank_that_fails_is_named_and_its_point_computed_again) {
+  Mailboxes mail(2);
+  std::atomic<bool> failed{false};
+  std::thread other([&] {
+    Mailboxes::Peer peer(mail, 1);
+    peer.send(0, "");
+    std::optional<SweepPeers::Message> message;
+    while (!message) message = peer.poll();
+    if (message->bytes.empty()) return;
+    SweepOutcome outcome;
+    outcome.record.sweep_point = SweepPoint{"", ""};
+    outcome.failed_because = "rank 1 at its point: out of memory";
+    peer.send(0, to_bytes(outcome));
+    failed = true;
+  });
+  Mailboxes::Peer writer(mail, 0);
+  SweepRequest first = request("failing.db");
+  first.peers = &writer;
+  const SweepResult result = run_sweep(first);
+  other.join();
+  const size_t missing = failed ? 1 : 0;
+  EXPECT_EQ(result.rows.size(), 8 - missing);
+  EXPECT_EQ(result.failures.size(), missing);
+  const SweepResult again = run_sweep(request("failing.db"));
+  EXPECT_EQ(again.computed, static_cast<int64_t>(missing));
+  EXPECT_EQ(rows_of(again), rows_of(run_sweep(request("whole.db"))));
+}
+
+TEST_F(Sweep, a_first_rank_that_stops_dismisses_the_others) {
+  Mailboxes mail(2);
+  std::thread other([&] {
+    Mailboxes::Peer peer(mail, 1);
+    SweepRequest mine = request("x.db");
+    mine.peers = &peer;
+    run_sweep(mine);
+  });
+  Mailboxes::Peer writer(mail, 0);
+  SweepRequest first = request("no_such_folder/x.db");
+  first.peers = &writer;
+  EXPECT_THROW(run_sweep(first), SpecError);
+  other.join();
+}
+
+TEST_F(Sweep, outcomes_are_the_same_after_a_journey_as_bytes) {
+  const Scenario scenario = load_scenario(kSmallScenario, small_sets());
+  SweepOutcome outcome;
+  outcome.point = 7;
+  outcome.scenario = "a";
+  outcome.record.effective_spec = scenario.effective_text;
+  outcome.record.seed = 11;
+  outcome.record.sweep_point = SweepPoint{"s", "p"};
+  outcome.step = simulate_step(scenario, {}).result;
+  outcome.metrics = {{"run.mfu", 0.1, ""}, {"run.horizon_s", 1e6, "s"}};
+  const std::string bytes = to_bytes(outcome);
+  const SweepOutcome there = outcome_from_bytes(bytes);
+  EXPECT_EQ(to_bytes(there), bytes);
+  EXPECT_EQ(there.step.fingerprint(), outcome.step.fingerprint());
+  EXPECT_EQ(there.step.all_warnings(), outcome.step.all_warnings());
+  EXPECT_EQ(there.record.effective_spec, scenario.effective_text);
+  EXPECT_EQ(there.metrics.size(), 2u);
+}
+
+TEST_F(Sweep, an_adaptive_one_stops_replicating_where_the_interval_is_narrow) {
+  const auto sweep = [&](const std::string& name, double half_width) {
+    SweepRequest r = request(name);
+    r.axes = {"reliability.rate_scale=1,100"};
+    r.sets.push_back("reliability.base=llama3-54-days");
+    r.horizon = {.days = 20, .tokens = 0, .replicas = 16};
+    r.adaptive_half_width = half_width;
+    return run_sweep(r);
+  };
+  const auto figure = [](const SweepRow& row, const std::string& name) {
+    for (const Metric& m : row.stored.figures) {
+      if (m.name == name) return m.value;
+    }
+    return -1.0;
+  };
+  const SweepResult wide = sweep("wide.db", 0.5), narrow = sweep("narrow.db", 1e-9);
+  ASSERT_EQ(wide.rows.size(), 2u);
+  for (const SweepRow& row : wide.rows) {
+    EXPECT_EQ(figure(row, "run.replicas"), 4);
+    EXPECT_LE(figure(row, "run.effective_training_time_half_width"), 0.5);
+  }
+  EXPECT_EQ(figure(narrow.rows[1], "run.replicas"), 16);
+  SweepRequest steps = request("steps.db");
+  steps.adaptive_half_width = 0.1;
+  EXPECT_THROW(run_sweep(steps), SpecError);
 }
 
 }  // namespace
