@@ -85,7 +85,8 @@ template <class Archive, class Step>
 void visit_step(Archive& archive, Step& r) {
   archive(r.scenario, r.gpus, r.step_time, r.tokens_per_step, r.model_flops_causal,
           r.model_flops_full, r.peak, r.dtype, r.account_rank_nanoseconds, r.stage_account,
-          r.memory, r.memory_capacity, r.simulated_ranks, r.events, r.wall_seconds, r.warnings);
+          r.memory, r.memory_capacity, r.class_account, r.simulated_ranks, r.events, r.wall_seconds,
+          r.warnings);
 }
 
 template <class Archive, class Outcome>
