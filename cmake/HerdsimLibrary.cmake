@@ -68,7 +68,15 @@ function(herdsim_test)
   target_link_libraries(${target} PRIVATE ${ARG_DEPS} ${ARG_LINK} herdsim_warnings GTest::gtest GTest::gmock
                                           GTest::gtest_main)
   target_compile_options(${target} PRIVATE -O1) # compiling them takes longer than running them
-  target_precompile_headers(${target} PRIVATE <gtest/gtest.h>)
+  if(NOT TARGET herdsim_test_headers)
+    # Precompiled once for all tests: every one of them takes the same options.
+    file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cc "")
+    add_library(herdsim_test_headers OBJECT ${PROJECT_BINARY_DIR}/test_headers.cc)
+    target_link_libraries(herdsim_test_headers PRIVATE herdsim_options herdsim_warnings GTest::gtest GTest::gmock)
+    target_compile_options(herdsim_test_headers PRIVATE -O1)
+    target_precompile_headers(herdsim_test_headers PRIVATE <gtest/gtest.h> <gmock/gmock.h>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM herdsim_test_headers)
   target_compile_definitions(${target} PRIVATE HERDSIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME ${ARG_NAME} COMMAND ${target} --gtest_brief=1)
   set_tests_properties(${ARG_NAME} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 300)
