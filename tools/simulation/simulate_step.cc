@@ -110,6 +110,9 @@ void wait_for_loader(const Training& training, StepResult& result) {
   result.step_time += wait;
   result.account_rank_nanoseconds[kLoader] += wait.nanoseconds() * result.gpus;
   for (TimeAccount& stage : result.stage_account) stage[kLoader] += wait;
+  for (RankClassTime& alike : result.class_account) {
+    alike.nanoseconds[kLoader] += wait.nanoseconds();
+  }
 }
 
 std::vector<TransferLine> transfer_lines(const OpGraph& graph, const JobMap& map,

@@ -323,11 +323,15 @@ class StepBounds::Tables {
     std::vector<Ticks> cost;
     for (size_t w = 0; w < graph.works.size(); ++w) {
       const Work& work = graph.works[WorkId(w)];
-      cost.push_back(
-          work.kind == WorkKind::kCompute
-              ? costs.works[WorkId(w)].total.nanoseconds()
-              : least_time(work.collective, work.bytes,
-                           shapes_of(graph.grid, work.communicator)));
+      if (work.kind == WorkKind::kCompute) {
+        cost.push_back(costs.works[WorkId(w)].total.nanoseconds());
+        continue;
+      }
+      // In a pair of passes the kernels of one may hide all transfers of the other.
+      cost.push_back(base_.software.pass_overlap
+                         ? 0
+                         : least_time(work.collective, work.bytes,
+                                      shapes_of(graph.grid, work.communicator)));
     }
     PassCosts pass;
     for (size_t u = 0; u < kUnits; ++u) {

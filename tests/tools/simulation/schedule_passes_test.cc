@@ -76,5 +76,24 @@ TEST(SchedulePasses, classes_of_ranks_hold_every_rank_and_the_whole_step) {
   }
 }
 
+TEST(SchedulePasses, a_slow_loader_is_in_the_account_of_every_class) {
+  Scenario scenario = job_cases().front().scenario();
+  const Duration alone = simulate_step(scenario, {}).result.step_time;
+  constexpr auto kLoader = static_cast<size_t>(TimeTerm::kLoader);
+  const auto tokens = static_cast<double>(scenario.training.tokens());
+  scenario.training.loader.tokens_per_second = tokens / (3 * alone.seconds());
+  for (const int64_t prefetch : {0, 1}) {
+    scenario.training.loader.prefetch = prefetch;
+    const StepResult result = simulate_step(scenario, {}).result;
+    // It hides behind the step where it may be ahead, and comes on top where it may not.
+    EXPECT_NEAR(result.step_time.seconds(), (prefetch > 0 ? 3 : 4) * alone.seconds(), 1e-8);
+    const Duration wait = result.step_time - alone;
+    EXPECT_EQ(result.account_rank_nanoseconds[kLoader], wait.nanoseconds() * result.gpus);
+    for (const RankClassTime& one : result.class_account) {
+      EXPECT_EQ(one.nanoseconds[kLoader], wait.nanoseconds());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace herdsim
