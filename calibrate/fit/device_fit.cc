@@ -291,8 +291,8 @@ class DeviceFitter {
     });
     std::string source = fmt::format("{}: {}", kAiconfigurator, recipe_.nccl);
     if (recipe_.name == kReference) {
-      append_log(rows, "h100_cluster01_N1_G4_002", {4, 1});
-      append_log(rows, "h100_cluster01_N1_G8_002", {8, 1});
+      append_log(rows, "h100_cluster01_N1_G4_002", {.ranks = 4, .nodes = 1});
+      append_log(rows, "h100_cluster01_N1_G8_002", {.ranks = 8, .nodes = 1});
       source += "; xxrjun/nccl-tests-cluster @455de4f (Apache-2.0), NCCL 2.29.2";
     }
     // Send/recv over 8 ranks is a ring of pairs, not a pair.
@@ -307,17 +307,21 @@ class DeviceFitter {
     std::string source;
     if (recipe_.name == kReference) {
       for (const int64_t a_node : {1, 2, 4, 8})
-        append_log(rows, fmt::format("h100_cluster01_N10_G{}", a_node), {10 * a_node, 10});
-      append_log(rows, "h100_issue309_dell_N2_allreduce", {16, 2});
-      append_log(rows, "h100_issue309_dell_N4_allreduce", {32, 4});
+        append_log(rows, fmt::format("h100_cluster01_N10_G{}", a_node),
+                   {.ranks = 10 * a_node, .nodes = 10});
+      append_log(rows, "h100_issue309_dell_N2_allreduce", {.ranks = 16, .nodes = 2});
+      append_log(rows, "h100_issue309_dell_N4_allreduce", {.ranks = 32, .nodes = 4});
       source =
           "nccl-tests logs: xxrjun/nccl-tests-cluster @455de4f (10 nodes, 400 Gb/s a GPU) and "
           "NVIDIA/nccl-tests issue 309 (2 and 4 "
           "nodes, NDR400 InfiniBand)";
     } else if (recipe_.name == "h200-sxm-141gb") {
-      append_log(rows, "h200_gcp_a3ultra_N2_G1_allgather", {2, 2, "all_gather"});
-      append_log(rows, "h200_gcp_a3ultra_N2_G1_allreduce", {2, 2, "all_reduce"});
-      append_log(rows, "h200_gcp_a3ultra_N2_allgather", {16, 2, "all_gather"});
+      append_log(rows, "h200_gcp_a3ultra_N2_G1_allgather",
+                 {.collective = "all_gather", .ranks = 2, .nodes = 2});
+      append_log(rows, "h200_gcp_a3ultra_N2_G1_allreduce",
+                 {.collective = "all_reduce", .ranks = 2, .nodes = 2});
+      append_log(rows, "h200_gcp_a3ultra_N2_allgather",
+                 {.collective = "all_gather", .ranks = 16, .nodes = 2});
       source =
           "nccl-tests logs: GKE A3 Ultra, 400 Gb/s RoCE a GPU (google/dranet @7b7661a, SkyPilot "
           "documentation)";
@@ -336,7 +340,7 @@ class DeviceFitter {
   }
 
   void append_log(std::vector<CollectiveMeasurement>& rows, const std::string& name,
-                  const NcclTestsJob& job) const {
+                  const NcclTestsHints& job) const {
     const std::vector<CollectiveMeasurement> log = tables_.nccl_log(name, job);
     rows.insert(rows.end(), log.begin(), log.end());
   }

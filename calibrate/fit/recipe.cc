@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "calibrate/nccl_tests/log_measurements.h"
 #include "calibrate/profile/csv_table.h"
 
 namespace herdsim {
@@ -128,9 +129,16 @@ Measurements PublicTables::aiconfigurator(const std::string& name) const {
 }
 
 std::vector<CollectiveMeasurement> PublicTables::nccl_log(const std::string& name,
-                                                          const NcclTestsJob& job) const {
+                                                          const NcclTestsHints& job) const {
   const std::string file = "nccl_logs/" + name + ".log";
-  return read_nccl_tests_log(text(file), file, job);
+  const NcclTestsLog log = read_nccl_tests(file, text(file), job);
+  std::vector<CollectiveMeasurement> rows;
+  for (const NcclTest& test : log.tests) {
+    const std::vector<CollectiveMeasurement> of_test = measurements_of(test);
+    rows.insert(rows.end(), of_test.begin(), of_test.end());
+  }
+  if (rows.empty()) throw SpecError({{.file = file, .problem = "has no table of nccl-tests"}});
+  return rows;
 }
 
 std::vector<StreamMeasurement> PublicTables::liger(std::string_view gpu) const {

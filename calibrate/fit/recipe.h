@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calibrate/nccl_tests/nccl_tests_log.h"
 #include "calibrate/profile/measurements.h"
 
 namespace herdsim {
@@ -23,11 +24,11 @@ struct Recipe {
   double hbm_gigabytes_per_second = 0;
   int64_t sms = 0;
   double board_watts = 0;
-  double training_clock = 1;  // of the tables' clock; 1: not written
+  double training_clock = 1;           // of the tables' clock; 1: not written
   double bf16 = 0, fp8 = 0, fp32 = 0;  // dense TFLOP/s
 
-  // Without tables of its own the H100's are scaled: what arithmetic bounds by the peaks, what memory bounds by
-  // `memory_time`, or where that is 0 by the memory rates.
+  // Without tables of its own the H100's are scaled: what arithmetic bounds by the peaks, what
+  // memory bounds by `memory_time`, or where that is 0 by the memory rates.
   std::string gemm_sustained, gemm_burst, gemm_fp8;  // empty: none
   double memory_time = 0;
   std::vector<std::string> attention_causal;
@@ -48,7 +49,7 @@ class PublicTables {
   Measurements aiconfigurator(const std::string& name) const;
   // nccl_logs/<name>.log
   std::vector<CollectiveMeasurement> nccl_log(const std::string& name,
-                                              const NcclTestsJob& job) const;
+                                              const NcclTestsHints& job) const;
   // Forward kernels of Liger-Kernel's benchmark with the bytes they move, fused ones and the
   // framework's beside them.
   std::vector<StreamMeasurement> liger(std::string_view gpu) const;

@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "calibrate/nccl_tests/log_curves.h"
+#include "calibrate/nccl_tests/log_measurements.h"
 #include "sim/base/table.h"
 #include "sim/base/text.h"
 

@@ -1,6 +1,5 @@
 #include "calibrate/profile/measurements.h"
 
-#include <algorithm>
 #include <array>
 #include <fstream>
 #include <optional>
@@ -124,12 +123,6 @@ CollectiveMeasurement collective_row(const Row& row, bool has_nodes, bool has_dt
           .dtype = has_dtype ? row.text("dtype") : ""};
 }
 
-// Out of place and in place take the same; where they differ by more than a fifth, one of them was
-// disturbed.
-double without_hiccup(double a, double b) {
-  return std::max(a, b) > 1.2 * std::min(a, b) ? std::min(a, b) : 0.5 * (a + b);
-}
-
 }  // namespace
 
 Measurements read_measurements_csv(std::string_view text, const std::string& file) {
@@ -167,39 +160,6 @@ Measurements read_measurements_csv(std::string_view text, const std::string& fil
     }
   }
   faults.throw_if_any();
-  return out;
-}
-
-std::vector<CollectiveMeasurement> read_nccl_tests_log(std::string_view text,
-                                                       const std::string& file,
-                                                       const NcclTestsJob& job) {
-  std::vector<CollectiveMeasurement> out;
-  std::istringstream lines{std::string(text)};
-  std::string line;
-  std::string_view kind = job.kind;
-  while (std::getline(lines, line)) {
-    if (line.starts_with('#')) {
-      for (const Named& w : kCollectives) {
-        if (line.find(std::string(w.name) + "_perf") != std::string::npos) kind = kKinds[w.value];
-      }
-      continue;
-    }
-    // size count type redop root time algbw busbw #wrong time algbw busbw #wrong
-    std::istringstream cells(line);
-    double size = 0, count = 0, out_of_place = 0, in_place = 0, skip = 0;
-    std::string type, op, root, wrong;
-    if (!(cells >> size >> count >> type >> op >> root >> out_of_place >> skip >> skip >> wrong >>
-          in_place)) {
-      continue;
-    }
-    if (size <= 0 || out_of_place <= 0 || in_place <= 0) continue;
-    out.push_back({.kind = std::string(kind),
-                   .ranks = job.ranks,
-                   .nodes = job.nodes,
-                   .size = Bytes(static_cast<int64_t>(size)),
-                   .seconds = 1e-6 * without_hiccup(out_of_place, in_place)});
-  }
-  if (out.empty()) throw SpecError({{.file = file, .problem = "has no table of nccl-tests"}});
   return out;
 }
 

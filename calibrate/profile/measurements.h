@@ -58,20 +58,6 @@ struct Measurements {
 // `file` is only named in faults. Throws: SpecError with every fault.
 Measurements read_measurements_csv(std::string_view text, const std::string& file);
 
-// What a log of nccl-tests leaves out or prints in many ways.
-struct NcclTestsJob {
-  int64_t ranks = 0;
-  int64_t nodes = 1;
-  std::string kind = "all_reduce";  // of tables before any line that names the test
-};
-
-// All tables of a log of all_reduce_perf, all_gather_perf, reduce_scatter_perf, alltoall_perf and
-// sendrecv_perf; the mean of the out-of-place and in-place columns. Throws: SpecError where the log
-// has no table.
-std::vector<CollectiveMeasurement> read_nccl_tests_log(std::string_view text,
-                                                       const std::string& file,
-                                                       const NcclTestsJob& job);
-
 // Throws: SpecError
 std::string read_text_file(const std::string& path);
 

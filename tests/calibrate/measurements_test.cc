@@ -67,33 +67,5 @@ TEST(Measurements, quotes_comments_and_carriage_returns_are_read_as_usual) {
   EXPECT_EQ(rows.gemm[1].shape.m, 5);
 }
 
-constexpr std::string_view kLog = R"(# nccl-tests version 2.17.8
-# Collective test starting: all_gather_perf
-#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
-     1048576         65536    double    none      -1   50.00   20.97   18.35       0   52.00   20.16   17.64       0
-     2097152        131072    double    none      -1   300.0   20.97   18.35     N/A   70.00   20.16   17.64       0
-# Out of bounds values : 0 OK
-# Collective test starting: sendrecv_perf
-     1048576        131072    double     sum      -1   10.00   20.97   18.35       0   10.00   20.16   17.64     N/A
-)";
-
-TEST(Measurements, logs_of_nccl_tests_give_each_table_its_kind) {
-  const auto rows = read_nccl_tests_log(kLog, "log", {.ranks = 16, .nodes = 2});
-  ASSERT_EQ(rows.size(), 3u);
-  EXPECT_EQ(rows[0].kind, "all_gather");
-  EXPECT_EQ(rows[0].size, Bytes(1 << 20));
-  EXPECT_DOUBLE_EQ(rows[0].seconds, 51e-6);  // the mean of both columns
-  EXPECT_DOUBLE_EQ(rows[1].seconds, 70e-6);  // out of place was disturbed
-  EXPECT_EQ(rows[2].kind, "send_recv");
-  EXPECT_EQ(rows[2].ranks, 16);
-}
-
-TEST(Measurements, a_log_without_a_name_takes_the_jobs_kind_and_one_without_a_table_is_refused) {
-  const auto rows = read_nccl_tests_log("8 2 float sum -1 20 0 0 0 20 0 0 0\n", "log",
-                                        {.ranks = 8, .kind = "reduce_scatter"});
-  EXPECT_EQ(rows[0].kind, "reduce_scatter");
-  EXPECT_THROW(read_nccl_tests_log("# nothing\n", "log", {.ranks = 8}), SpecError);
-}
-
 }  // namespace
 }  // namespace herdsim

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "calibrate/fit/log_curves.h"
 #include "calibrate/nccl_tests/link_verdict.h"
-#include "calibrate/nccl_tests/log_curves.h"
 #include "calibrate/nccl_tests/nccl_tests_log.h"
 #include "sim/base/rng.h"
 
@@ -397,6 +397,16 @@ TEST(NcclTests, mutated_logs_never_crash_and_never_give_a_row_that_contradicts_i
       curves_of_logs({log}, "s");
     }
   }
+}
+
+TEST(NcclTestsRow, takes_the_mean_of_its_halves_or_the_lesser_where_one_was_disturbed) {
+  const auto row = [](double out_of_place, double in_place) {
+    return NcclTestsRow{.out_of_place = NcclTestsHalf{.microseconds = out_of_place},
+                        .in_place = NcclTestsHalf{.microseconds = in_place}};
+  };
+  EXPECT_DOUBLE_EQ(row(50, 52).seconds(), 51e-6);
+  EXPECT_DOUBLE_EQ(row(300, 70).seconds(), 70e-6);
+  EXPECT_EQ(NcclTestsRow{}.seconds(), 0);
 }
 
 }  // namespace

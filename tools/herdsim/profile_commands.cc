@@ -9,7 +9,7 @@
 #include <fstream>
 #include <map>
 
-#include "calibrate/nccl_tests/log_curves.h"
+#include "calibrate/fit/log_curves.h"
 #include "calibrate/nccl_tests/log_report.h"
 #include "calibrate/profile/measurements.h"
 #include "calibrate/profile/profile_check.h"

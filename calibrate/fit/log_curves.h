@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "calibrate/nccl_tests/nccl_tests_log.h"
-#include "calibrate/profile/measurements.h"
 #include "sim/models/device_profile.h"
 
 namespace herdsim {
@@ -18,11 +17,5 @@ struct LogCurves {
 // Rows of zero bytes launch and move nothing, so they are left out. `source` says where the logs
 // are from; each curve's provenance is that and its GPU and NCCL version, labelled measured.
 LogCurves curves_of_logs(const std::vector<NcclTestsLog>& logs, const std::string& source);
-
-// One test's rows, zero bytes left out. Requires: kind, ranks and nodes are known.
-std::vector<CollectiveMeasurement> measurements_of(const NcclTest& test);
-
-// Empty where the test gives a curve, else the reason.
-std::string reason_for_no_curve(const NcclTest& test);
 
 }  // namespace herdsim

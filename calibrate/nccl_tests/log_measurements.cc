@@ -1,19 +1,12 @@
-#include "calibrate/nccl_tests/log_curves.h"
+#include "calibrate/nccl_tests/log_measurements.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "calibrate/fit/collective_fit.h"
 #include "calibrate/profile/collective_time.h"
 
 namespace herdsim {
-namespace {
-
-// Points that the line between their neighbours predicts this well are dropped.
-constexpr double kTolerance = 0.01;
-
-}  // namespace
 
 std::string reason_for_no_curve(const NcclTest& test) {
   if (test.collective.empty()) return "nothing says which collective it is; --set collective=NAME";
@@ -43,28 +36,6 @@ std::vector<CollectiveMeasurement> measurements_of(const NcclTest& test) {
                    .seconds = row.seconds(),
                    .dtype = row.type});
   }
-  return out;
-}
-
-LogCurves curves_of_logs(const std::vector<NcclTestsLog>& logs, const std::string& source) {
-  LogCurves out;
-  std::vector<CollectiveMeasurement> rows;
-  std::string machines;
-  for (const NcclTestsLog& log : logs) {
-    for (const NcclTest& test : log.tests) {
-      if (std::string reason = reason_for_no_curve(test); !reason.empty()) {
-        out.left_out.push_back(
-            fmt::format("{}: {}", test.collective.empty() ? "a table" : test.collective, reason));
-        continue;
-      }
-      const std::vector<CollectiveMeasurement> of_test = measurements_of(test);
-      rows.insert(rows.end(), of_test.begin(), of_test.end());
-      const std::string machine = (test.gpu.empty() ? "GPU not named" : test.gpu) +
-                                  (test.nccl.empty() ? "" : ", NCCL " + test.nccl);
-      if (machines.find(machine) == std::string::npos) machines += "; " + machine;
-    }
-  }
-  out.curves = fit_collectives(rows, {Evidence::kMeasured, source + machines}, kTolerance);
   return out;
 }
 
