@@ -80,42 +80,8 @@ std::optional<ProbeResult> kept(Backend& backend, const CalibrationPlan& plan, c
   return result;
 }
 
-}  // namespace
-
-std::string probe_key(const Probe& probe) { return std::visit(KeyOf{}, probe); }
-
-CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan) {
-  CalibrationResult out;
-  const double begin = plan.clock();
-  size_t measured = 0;
-  for (size_t i = 0; i < plan.probes.size(); ++i) {
-    const Probe& probe = plan.probes[i];
-    if (std::string reason = backend.why_not(probe); !reason.empty()) {
-      out.refused.push_back(probe_key(probe) + ": " + reason);
-      continue;
-    }
-    std::optional<ProbeResult> result = kept(backend, plan, probe);
-    if (!result) {
-      result = measure(backend, plan, probe);
-      ++measured;
-      if (plan.store != nullptr)
-        plan.store->put({stored_key(backend, probe), result->summary, result->stopped});
-    }
-    out.results.push_back(std::move(*result));
-    if (!plan.on_progress) continue;
-    const double spent = plan.clock() - begin;
-    const double pace = measured > 0 ? spent / static_cast<double>(measured) : 0;
-    plan.on_progress({.done = i + 1,
-                      .probes = plan.probes.size(),
-                      .seconds = spent,
-                      .seconds_left = pace * static_cast<double>(plan.probes.size() - i - 1),
-                      .probe = probe_key(probe)});
-  }
-  return out;
-}
-
-std::vector<Probe> default_probes(const DeviceFacts& facts, int64_t ranks, double largest_flops,
-                                  Bytes largest_bytes, bool quick) {
+std::vector<Probe> grid(const DeviceFacts& facts, int64_t ranks, double largest_flops,
+                        Bytes largest_bytes, bool quick) {
   std::vector<Probe> probes = {LaunchProbe{}, PeakProbe{}};
   const std::vector<int64_t> sizes =
       quick ? std::vector<int64_t>{128, 512, 2048, 8192}
@@ -167,6 +133,73 @@ std::vector<Probe> default_probes(const DeviceFacts& facts, int64_t ranks, doubl
       }
     }
   }
+  return probes;
+}
+
+// Launch and peak first, then one of each kind in turn, each kind in its own order.
+std::vector<Probe> in_turn(const std::vector<Probe>& probes) {
+  std::array<std::vector<const Probe*>, std::variant_size_v<Probe>> kinds;
+  for (const Probe& probe : probes) kinds[probe.index()].push_back(&probe);
+  std::vector<Probe> ordered;
+  for (size_t turn = 0; ordered.size() < probes.size(); ++turn) {
+    for (const auto& kind : kinds) {
+      if (turn < kind.size()) ordered.push_back(*kind[turn]);
+    }
+  }
+  return ordered;
+}
+
+}  // namespace
+
+std::string probe_key(const Probe& probe) { return std::visit(KeyOf{}, probe); }
+
+CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan) {
+  CalibrationResult out;
+  const double begin = plan.clock();
+  size_t measured = 0;
+  for (size_t i = 0; i < plan.probes.size(); ++i) {
+    const Probe& probe = plan.probes[i];
+    if (std::string reason = backend.why_not(probe); !reason.empty()) {
+      out.refused.push_back(probe_key(probe) + ": " + reason);
+      continue;
+    }
+    std::optional<ProbeResult> result = kept(backend, plan, probe);
+    if (!result && backend.agree(plan.clock() - begin) >= plan.most_seconds) {
+      ++out.left;
+      continue;
+    }
+    if (!result) {
+      result = measure(backend, plan, probe);
+      ++measured;
+      if (plan.store != nullptr)
+        plan.store->put({stored_key(backend, probe), result->summary, result->stopped});
+    }
+    out.results.push_back(std::move(*result));
+    if (!plan.on_progress) continue;
+    const double spent = plan.clock() - begin;
+    const double pace = measured > 0 ? spent / static_cast<double>(measured) : 0;
+    plan.on_progress(
+        {.done = i + 1,
+         .probes = plan.probes.size(),
+         .seconds = spent,
+         .seconds_left = std::min(pace * static_cast<double>(plan.probes.size() - i - 1),
+                                  std::max(plan.most_seconds - spent, 0.0)),
+         .probe = probe_key(probe)});
+  }
+  return out;
+}
+
+std::vector<Probe> default_probes(const DeviceFacts& facts, int64_t ranks, double largest_flops,
+                                  Bytes largest_bytes, bool quick) {
+  std::vector<Probe> probes = in_turn(grid(facts, ranks, largest_flops, largest_bytes, true));
+  if (quick) return probes;
+  std::set<std::string> coarse;
+  for (const Probe& probe : probes) coarse.insert(probe_key(probe));
+  std::vector<Probe> fine;
+  for (const Probe& probe : grid(facts, ranks, largest_flops, largest_bytes, false)) {
+    if (!coarse.contains(probe_key(probe))) fine.push_back(probe);
+  }
+  for (Probe& probe : in_turn(fine)) probes.push_back(std::move(probe));
   return probes;
 }
 

@@ -28,21 +28,24 @@ struct CalibrationPlan {
   StoppingRule rule;
   MeasurementStore* store = nullptr;  // of the leader; null: nothing is kept
   std::function<double()> clock;      // seconds
+  double most_seconds = 1e18;  // no probe begins later; those after it are left for the next call
   std::function<void(const CalibrationProgress&)> on_progress;  // may be empty
 };
 
 struct CalibrationResult {
   std::vector<ProbeResult> results;
   std::vector<std::string> refused;  // probes that the device cannot do, with the reason
+  size_t left = 0;  // probes that the time did not reach, neither measured nor kept
 };
 
-// Each probe once, in order. Throws: what the backend and the store throw; what was measured before
-// is kept.
+// Each probe once, in order, until the time is over; what is kept in the store costs none and is
+// always taken. Throws: what the backend and the store throw; what was measured before is kept.
 CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan);
 
 // A grid that covers what layers of a model ask for, in sizes the device does in a fraction of a
 // second: `largest_flops` and `largest_bytes` bound a probe. A collective of every kind and size
-// where there are several ranks.
+// where there are several ranks. The quick grid is the first part of the full one, and in each part
+// the kinds take turns: a list that is cut short anywhere still covers every kind.
 std::vector<Probe> default_probes(const DeviceFacts& facts, int64_t ranks, double largest_flops,
                                   Bytes largest_bytes, bool quick);
 

@@ -36,6 +36,7 @@ struct CalibrateOptions {
   std::string output, database, scenario, name = "measured-here";
   std::vector<std::string> sets;
   bool quick = false;
+  std::optional<double> minutes;
   int64_t steps = 5;
   std::string profile;
 };
@@ -113,7 +114,8 @@ int run_calibration(const CalibrateOptions& o) {
   CalibrationPlan plan{.probes = probes_for(o, *backend),
                        .rule = rule_of(o.quick),
                        .store = store ? &*store : nullptr,
-                       .clock = seconds_now};
+                       .clock = seconds_now,
+                       .most_seconds = 60 * o.minutes.value_or(o.quick ? 2 : 55)};
   if (backend->leads() && isatty(STDERR_FILENO) != 0) plan.on_progress = show_progress;
   const CalibrationResult result = calibrate(*backend, plan);
   if (!backend->leads()) return 0;
@@ -132,6 +134,9 @@ int run_calibration(const CalibrateOptions& o) {
   std::printf("%zu probes: %zu measured now, %zu kept from %s\n%s: the profile\n",
               result.results.size(), result.results.size() - static_cast<size_t>(kept),
               static_cast<size_t>(kept), database.c_str(), o.output.c_str());
+  if (result.left > 0)
+    std::printf("%zu finer probes were not reached in time; the same call goes on with them\n",
+                result.left);
   return 0;
 }
 
@@ -175,6 +180,10 @@ int parse_and_run(int argc, char** argv) {
   run->add_option("--for", o.scenario, "Only the shapes of this scenario's step");
   run->add_option("--name", o.name, "The profile's name");
   run->add_flag("--quick", o.quick, "Two minutes: fewer shapes, 2 % instead of 1 %");
+  run->add_option("--minutes", o.minutes,
+                  "Begin no probe later, coarse grid first; the same call goes on; default: 2 with "
+                  "--quick, else 55")
+      ->check(CLI::Range(0.01, 10000.0));
   CLI::App* replay =
       app.add_subcommand("replay", "Run a step's ops on the machine, beside its prediction");
   add_common(replay);

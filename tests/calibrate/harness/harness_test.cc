@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "calibrate/harness/calibration.h"
 #include "calibrate/harness/measured_profile.h"
@@ -186,6 +187,39 @@ TEST(Calibration, a_killed_one_goes_on_and_measures_nothing_twice) {
   ScriptedBackend idle;
   calibrate(idle, plan_with(&store));
   EXPECT_EQ(idle.prepared, 0u);
+}
+
+TEST(Calibration, begins_no_probe_after_its_time_and_the_next_call_goes_on) {
+  MeasurementStore store(fresh("cut.db"), "scripted", "v1");
+  double now = 0;
+  CalibrationPlan plan = plan_with(&store);
+  plan.clock = [&now] { return now += 1; };
+  plan.most_seconds = 400;
+  ScriptedBackend first;
+  const CalibrationResult cut = calibrate(first, plan);
+  ASSERT_GT(cut.left, 0u);
+  EXPECT_EQ(cut.results.size() + cut.refused.size() + cut.left, plan.probes.size());
+  // What there is of it is a profile: every kind had its turn.
+  EXPECT_NO_THROW(profile_of_results({"scripted", "test"}, first, cut));
+  plan.most_seconds = 1e18;
+  ScriptedBackend second;
+  const CalibrationResult whole = calibrate(second, plan);
+  EXPECT_EQ(whole.left, 0u);
+  EXPECT_EQ(second.prepared, cut.left - (whole.refused.size() - cut.refused.size()));
+}
+
+TEST(Calibration, the_full_grid_begins_with_the_quick_one) {
+  const DeviceFacts facts = ScriptedBackend().facts();
+  const std::vector<Probe> quick = default_probes(facts, 2, 1e10, mebibytes(64), true);
+  const std::vector<Probe> full = default_probes(facts, 2, 1e10, mebibytes(64), false);
+  ASSERT_GT(full.size(), quick.size());
+  std::set<std::string> seen;
+  for (size_t i = 0; i < full.size(); ++i) {
+    if (i < quick.size()) {
+      EXPECT_EQ(probe_key(full[i]), probe_key(quick[i]));
+    }
+    EXPECT_TRUE(seen.insert(probe_key(full[i])).second) << "twice: " << probe_key(full[i]);
+  }
 }
 
 TEST(MeasuredProfile, gives_the_scripted_law_back_and_survives_a_file) {
