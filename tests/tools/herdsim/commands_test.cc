@@ -48,7 +48,9 @@ TEST(StepCommand, json_has_exactly_the_documented_keys_and_an_account_that_sums)
       "peak_memory_stage", "scenario", "simulated_ranks", "step_time_s", "time_account_s",
       "tokens_per_second_per_gpu", "tokens_per_step", "wall_s", "warnings"};
   for (const std::string& key : keys) {
-    if (key != "dtype") EXPECT_TRUE(step.contains(key)) << key;
+    if (key != "dtype") {
+      EXPECT_TRUE(step.contains(key)) << key;
+    }
   }
   EXPECT_EQ(step.size(), keys.size() - 1);
   double sum = 0;
