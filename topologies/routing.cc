@@ -91,6 +91,11 @@ const Routing* find_routing(std::string_view name) {
 LaneSpread lane_spread(const ClusterSpec& spec) {
   const Routing* row = find_routing(spec.routing);
   HERDSIM_CHECK(row != nullptr) << spec.routing;
+  const Topology* topology = find_topology(spec.topology);
+  if (topology != nullptr && topology->is_mesh) {
+    // Paths are the topology's; what is lost beside collisions stays.
+    return {.rule = SpreadRule::kEven, .line_share = row->line_share};
+  }
   return {.rule = row->rule,
           .subflows = row->uses_queue_pairs ? spec.queue_pairs : 1,
           .rebalanced = row->rebalanced,
