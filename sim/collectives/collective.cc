@@ -7,14 +7,15 @@
 #include "sim/base/check.h"
 #include "sim/collectives/nccl_model.h"
 #include "sim/collectives/nccl_tuning.h"
+#include "sim/collectives/torus_collective.h"
 
 namespace herdsim {
 namespace {
 
 constexpr std::array<std::string_view, kCollectiveKinds> kKindNames = {
     "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send-recv"};
-constexpr std::array<std::string_view, 7> kAlgorithmNames = {
-    "ring", "tree", "nvls", "nvlstree", "pat", "collnet", "pairwise"};
+constexpr std::array<std::string_view, 8> kAlgorithmNames = {
+    "ring", "tree", "nvls", "nvlstree", "pat", "collnet", "pairwise", "torus rings"};
 constexpr std::array<std::string_view, 3> kProtocolNames = {"simple", "ll", "ll128"};
 
 Duration microseconds_rounded_up(double us) { return seconds_rounded_up(us * 1e-6); }
@@ -40,6 +41,8 @@ PortShare port_share(CollectiveKind kind, const GroupShape& g, Algorithm algorit
     case CollectiveKind::kAllReduce:
       // A port sends its vector to be reduced in the switch, and its part of the result to all.
       if (algorithm == Algorithm::kNvls) return {r + 1, r};
+      // Once into the switches and once out of them.
+      if (algorithm == Algorithm::kCollNet) return {1, p};
       // Up a tree of nodes and down again, every node but the root.
       if (n > 1 && algorithm != Algorithm::kRing) return {2 * (n - 1), n * p};
       return {2 * (r - 1), r * ports};
@@ -66,6 +69,8 @@ int64_t nvlink_crossings(CollectiveKind kind, const GroupShape& g, Algorithm alg
   if (algorithm == Algorithm::kNvlsTree) {
     return (g.nodes * (p + 1) + 2 * (g.nodes - 1) - 1) / (2 * (g.nodes - 1));
   }
+  // As inside a node, and the sum over the nodes once more; without NVLS twice around the GPUs.
+  if (algorithm == Algorithm::kCollNet) return p > 2 ? p + 1 : 2 * (p - 1);
   // A ring enters by one GPU, passes the p - 1 edges between the node's GPUs and leaves: over p
   // rails each port is on p - 1 of them.
   return p - 1;
@@ -102,10 +107,12 @@ AppliedCorrection correction_for(CollectiveKind kind, const GroupShape& g, const
     case Algorithm::kRing:
       if (ring_bus_bandwidth(g, t) < t.ring_bandwidth) return {t.nic_ring};
       return {t.ring, passes_of(kind) * (g.ranks - 1)};
+    case Algorithm::kCollNet:
+      return {g.ranks_per_node() > 2 ? t.in_network_nvls : t.in_network_direct};
     case Algorithm::kTree:
     case Algorithm::kNvls:
     case Algorithm::kNvlsTree:
-    case Algorithm::kCollNet:
+    case Algorithm::kTorusRings:
       break;
   }
   return {g.nodes == 2 ? t.tree_two_nodes : t.tree, tree_levels(g)};
@@ -178,7 +185,8 @@ CollectivePlan predicted_plan(CollectiveKind kind, Bytes bytes, const GroupShape
     plan.algorithm = choice.best.algorithm;
     plan.protocol = choice.best.protocol;
     cost = choice_cost(choice, bytes, g, t);
-    const bool nvls = plan.algorithm == Algorithm::kNvls || plan.algorithm == Algorithm::kNvlsTree;
+    const bool nvls = plan.algorithm == Algorithm::kNvls || plan.algorithm == Algorithm::kNvlsTree ||
+                      (plan.algorithm == Algorithm::kCollNet && g.ranks_per_node() > 2);
     plan.channels =
         nvls ? t.nvls_blocks : used_channels(bytes, g, plan.protocol, ring_channels(g, t));
   }
@@ -238,6 +246,7 @@ CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShap
                                const NcclTuning& t) {
   HERDSIM_DCHECK(g.ranks >= 1 && g.nodes >= 1 && g.nodes <= g.ranks && bytes >= Bytes());
   if (g.ranks <= 1 || bytes <= Bytes()) return {};
+  if (g.torus.on_torus) return plan_on_torus(kind, bytes, g, t);
   CollectivePlan plan = predicted_plan(kind, bytes, g, t);
   take_measured_time(kind, bytes, g, t, plan);
   return plan;
