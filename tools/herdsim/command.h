@@ -27,6 +27,7 @@ enum OptionFlag : uint32_t {
   kTable = 1 << 11,
   kPlan = 1 << 12,  // what is planned, for how long and for how much
   kSizes = 1 << 14,     // --gpus beside the scenario's own, --step-s
+  kDrawing = 1 << 15,   // --graphviz
   kTimeline = 1 << 13,  // --trace of weeks, which has no ranks
 };
 

@@ -164,6 +164,10 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
     app.add_option("--table", options.table, "Predict the runs of this table")->type_name("RUNS.csv");
   }
   if (takes(kOutput)) app.add_option("-o,--output", options.output, "Where to write")->type_name("FILE");
+  if (takes(kDrawing)) {
+    app.add_option("-o,--output,--graphviz,--dot", options.output, "Draw the network for Graphviz")
+        ->type_name("FILE");
+  }
   if (takes(kSuite)) app.add_option("--suite", options.suite, "Which checks to run")->type_name("NAME");
 }
 

@@ -80,7 +80,7 @@ const std::vector<Command>& commands() {
        .operands = "CLUSTER",
        .least_operands = 1,
        .most_operands = 1,
-       .options = kOutput,
+       .options = kDrawing,
        .run = &run_topology_command},
       {.name = "profile",
        .help = "show, check or diff profiles; import nccl-tests logs into one",

@@ -100,6 +100,10 @@ void to_message(const ClusterSpec& c, spec::Cluster* m) {
   m->set_rails(c.rails);
   m->set_planes(c.planes);
   m->set_switch_ports(c.switch_ports);
+  m->set_torus_wraps(c.torus_wraps);
+  m->set_local_lanes(c.local_lanes);
+  m->set_global_lanes(c.global_lanes);
+  m->set_in_network_reduction(c.in_network_reduction);
   m->set_queue_pairs(c.queue_pairs);
   m->set_routing(c.routing);
   m->set_nccl_version(c.nccl_version);
@@ -412,6 +416,24 @@ ModelArchitecture model_from_message(const spec::Model& m) {
           .value_head_dim = m.value_head_dim()};
 }
 
+NetworkGraph network_from_message(const spec::Network& m) {
+  NetworkGraph graph;
+  for (const spec::Switch& entry : m.switches()) {
+    graph.switches.push_back({entry.name(), entry.has_count() ? entry.count() : 1});
+  }
+  for (const spec::Hosts& entry : m.hosts()) {
+    graph.hosts.push_back({entry.name(), entry.has_count() ? entry.count() : 1});
+  }
+  for (const spec::Trunk& link : m.links()) {
+    graph.links.push_back({.from = link.from(),
+                           .to = link.to(),
+                           .nic = link.has_nic() ? link.nic() : -1,
+                           .lanes = link.has_lanes() ? link.lanes() : 1,
+                           .lane = gigabits(link.gigabits_per_second())});
+  }
+  return graph;
+}
+
 ClusterSpec cluster_from_message(const spec::Cluster& m) {
   ClusterSpec cluster{.name = m.name(),
                       .topology = m.topology(),
@@ -432,6 +454,12 @@ ClusterSpec cluster_from_message(const spec::Cluster& m) {
                       .unavailable_hosts = {m.unavailable_hosts().begin(),
                                             m.unavailable_hosts().end()},
                       .unavailable_fraction = m.unavailable_fraction(),
+                      .torus = {m.torus().begin(), m.torus().end()},
+                      .torus_wraps = m.torus_wraps(),
+                      .local_lanes = m.local_lanes(),
+                      .global_lanes = m.global_lanes(),
+                      .network = network_from_message(m.network()),
+                      .in_network_reduction = m.in_network_reduction(),
                       .queue_pairs = m.queue_pairs(),
                       .routing = m.routing(),
                       .nccl_version = m.nccl_version()};

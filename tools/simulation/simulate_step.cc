@@ -137,6 +137,17 @@ std::vector<TransferLine> transfer_lines(const OpGraph& graph, const JobMap& map
 // What the scenario asks for and the step leaves out: said, never silently ignored.
 std::vector<std::string> unmodelled_parts(const Scenario& scenario) {
   std::vector<std::string> parts;
+  const ClusterSpec& cluster = scenario.cluster;
+  if (find_topology(cluster.topology)->is_mesh && cluster.torus.empty() &&
+      find_routing(cluster.routing)->rule != SpreadRule::kEven) {
+    parts.push_back("cluster.routing: " + cluster.routing + " hashes nothing on a " +
+                    cluster.topology + ": paths are fixed, cables side by side shared evenly");
+  }
+  const MeasuredNetwork& measured = scenario.measured_network;
+  if (!cluster.torus.empty() &&
+      std::max({measured.all_reduce, measured.all_gather, measured.reduce_scatter}) > Bandwidth()) {
+    parts.push_back("measured_network changes nothing on a torus, which runs no NCCL");
+  }
   if (!find_routing(scenario.cluster.routing)->uses_queue_pairs &&
       scenario.cluster.queue_pairs != ClusterSpec{}.queue_pairs) {
     parts.push_back("cluster.queue_pairs changes nothing: " + scenario.cluster.routing +

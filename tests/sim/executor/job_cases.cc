@@ -154,6 +154,46 @@ void append_uneven(std::vector<JobCase>& cases) {
       joined({{"model.tied_embeddings=true"}, kSlowGpu}));
 }
 
+// Fabrics without a switch above all others, and sums in the switches.
+void append_meshes(std::vector<JobCase>& cases) {
+  const auto add = [&](std::string name, const SmallPlan& plan,
+                       const std::vector<std::string>& more, const char* base = kRoce) {
+    cases.push_back({std::move(name), base, small_job(plan, more)});
+  };
+  const SmallPlan plan{.tp = 4, .pp = 4, .dp = 4};
+  const std::vector<std::string> torus = {"cluster.base=tpu-v4-4k", "cluster.gpus=64",
+                                          "cluster.torus=[4, 4, 4]"};
+  const std::vector<std::string> experts = {"model.experts=8", "model.experts_per_token=2",
+                                            "model.expert_ffn=4096", "parallel.ep=4"};
+  add("torus", plan, torus);
+  add("torus without ends joined, experts", plan,
+      joined({torus, experts, {"cluster.torus_wraps=false"}}));
+  add("torus, axes across", {.tp = 8, .pp = 2, .dp = 4}, torus);
+  add("torus, groups that are no boxes", {.tp = 3, .pp = 3, .dp = 6},
+      joined({torus, {"model.heads=129", "model.kv_heads=3", "model.hidden=16512",
+                      "model.head_dim=128", "model.ffn=53250", "model.vocab=128256"}}));
+  add("torus, slow chip", plan, joined({torus, kSlowNic}));
+  add("dragonfly", plan,
+      {"cluster.base=frontier-38k", "cluster.gpus=64", "cluster.gpus_per_tor=4",
+       "cluster.gpus_per_pod=16", "cluster.local_lanes=2", "cluster.global_lanes=1"});
+  add("dragonfly, experts, a switch down for a while", {.tp = 2, .pp = 2, .dp = 16},
+      joined({experts,
+              {"cluster.base=frontier-38k", "cluster.gpus=64", "cluster.gpus_per_tor=4",
+               "cluster.gpus_per_pod=16", "cluster.local_lanes=2", "cluster.global_lanes=1",
+               "cluster.degraded={tor: 1 down: true at_s: 0.02 for_s: 0.05}"}}));
+  add("graph", {.tp = 8, .pp = 2, .dp = 16}, {"cluster.base=leaf-spine-256"});
+  add("graph, a switch at half, random hosts", {.tp = 2, .pp = 4, .dp = 16},
+      {"cluster.base=leaf-spine-256", "cluster.degraded={tor: 2 uplink_factor: 0.5}",
+       "cluster.placement=RANDOM_HOSTS"});
+  add("sums in the switches", {.tp = 8, .pp = 2, .dp = 8},
+      {"parallel.shard=NONE", "cluster.in_network_reduction=true"}, kRails);
+  add("sums in the switches, tensor parallel over hosts", {.tp = 16, .dp = 4},
+      joined({{"parallel.shard=NONE", "cluster.in_network_reduction=true",
+               "parallel.sequence_parallel=false"},
+              kSlowNic}),
+      kRails);
+}
+
 void append_rows(std::vector<JobCase>& cases) {
   for (const std::string& schedule : schedule_names()) {
     SmallPlan plan{.tp = 2, .pp = 4, .dp = 4, .micro_batches = 8, .schedule = schedule};
@@ -177,6 +217,7 @@ std::vector<JobCase> job_cases() {
   std::vector<JobCase> cases;
   append_named(cases);
   append_uneven(cases);
+  append_meshes(cases);
   append_rows(cases);
   return cases;
 }

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "sim/collectives/nccl_tuning.h"
 #include "sim/costing/cost_pass.h"
 #include "sim/executor/step_executor.h"
 #include "sim/symmetry/folded_job.h"
 #include "tools/scenario/load_scenario.h"
+#include "tools/simulation/network_tuning.h"
 #include "tools/simulation/simulate_step.h"
 #include "topologies/link_capacity.h"
 #include "topologies/routing.h"
@@ -66,7 +66,7 @@ class PlannedJob {
         fabric(find_topology(scenario.cluster.topology)->build(scenario.cluster)),
         links(bind_impaired(fabric, link_conditions(fabric, scenario.cluster, placement))),
         factors(factors_of(scenario)),
-        tuning(h100_tuning(scenario.cluster.nccl_version)),
+        tuning(network_tuning(scenario, fabric, placement)),
         machine{.fabric = fabric,
                 .placement = placement,
                 .capacity = links.capacity,
