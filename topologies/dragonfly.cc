@@ -121,8 +121,6 @@ Fabric build_dragonfly(const ClusterSpec& spec) {
   FabricBuilder builder({.gpus = gpus,
                          .gpus_per_host = static_cast<size_t>(spec.gpus_per_host),
                          .nvlink = spec.nvlink});
-  const int64_t cables =
-      s.groups * s.routers * (s.routers - 1) / 2 + s.groups * (s.groups - 1) / 2 * s.global;
   builder.reserve(gpus + static_cast<size_t>(s.groups * s.routers));
   std::vector<NodeId> nics, routers;
   for (size_t gpu = 0; gpu < gpus; ++gpu) {

@@ -125,6 +125,8 @@ TEST(FabricCanBind, an_uplink_binds_only_if_narrower_than_all_that_comes_from_be
         switch (fabric.links()[id].kind) {
           case LinkKind::kNvLink:
           case LinkKind::kNicToTor:
+          case LinkKind::kSwitchToSwitch:
+          case LinkKind::kGroupToGroup:
             break;
           case LinkKind::kPcie:
             expected = false;
