@@ -169,9 +169,7 @@ void append_meshes(std::vector<JobCase>& cases) {
   add("torus without ends joined, experts", plan,
       joined({torus, experts, {"cluster.torus_wraps=false"}}));
   add("torus, axes across", {.tp = 8, .pp = 2, .dp = 4}, torus);
-  add("torus, groups that are no boxes", {.tp = 3, .pp = 3, .dp = 6},
-      joined({torus, {"model.heads=129", "model.kv_heads=3", "model.hidden=16512",
-                      "model.head_dim=128", "model.ffn=53250", "model.vocab=128256"}}));
+  add("torus, groups that are no boxes", {.tp = 2, .pp = 3, .dp = 6}, torus);
   add("torus, slow chip", plan, joined({torus, kSlowNic}));
   add("dragonfly", plan,
       {"cluster.base=frontier-38k", "cluster.gpus=64", "cluster.gpus_per_tor=4",
