@@ -77,6 +77,7 @@ struct CheckpointRequest {
   double archive_every_s = 86'400;  // those are kept for ever
   Bytes bytes = gigabytes(5'290);   // of the whole job, once; Llama 3 405B (MLPerf Storage)
   StorageModel storage;
+  std::vector<StoreTenant> others;  // jobs that use the same store
 };
 
 struct RecoveryRequest {

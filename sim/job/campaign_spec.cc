@@ -80,12 +80,21 @@ void check_checkpoint(const CheckpointRequest& c, Faults& faults) {
        {std::pair{s.write_gb_per_s, "write_gigabytes_per_second"},
         std::pair{s.read_gb_per_s, "read_gigabytes_per_second"},
         std::pair{s.shared_cap_gb_per_s, "shared_gigabytes_per_second"},
+        std::pair{s.client_gb_per_s, "client_gigabytes_per_second"},
+        std::pair{s.frontend_gbit_per_s / 8, "frontend_gigabits_per_second"},
         std::pair{s.copy_out_gb_per_s_per_gpu, "copy_out_gigabytes_per_second"},
         std::pair{s.peer_gb_per_s_per_gpu, "peer_gigabytes_per_second"},
         std::pair{s.nvme_gb_per_s_per_host, "nvme_gigabytes_per_second"}}) {
     require(rate > 0, fmt::format("checkpoint.storage.{}", field),
             "a bandwidth of zero never finishes", "more than 0 GB/s", faults);
   }
+  require(s.burst_factor >= 1, "checkpoint.storage.burst_factor",
+          fmt::format("{:g}", s.burst_factor), "1 or more", faults);
+  require(s.write_amplification >= 1, "checkpoint.storage.write_amplification",
+          fmt::format("{:g}", s.write_amplification), "1 or more", faults);
+  require(s.files_per_gpu >= 0 && s.files_per_second > 0 && s.directories > 0,
+          "checkpoint.storage.files_per_second", "files that are never created",
+          "files, directories and files a second of 1 or more", faults);
   require(s.background_share >= 0 && s.background_share < 1, "checkpoint.storage.background_share",
           fmt::format("{:g}", s.background_share), "0 to below 1", faults);
   for (const auto& [value, field] :
@@ -185,6 +194,23 @@ void warn_of_idle_fields(const CampaignSpec& spec, std::vector<std::string>& war
   }
 }
 
+// The remote store keeps every save, or the last few.
+void warn_of_full_store(const CampaignSpec& spec, std::vector<std::string>& warnings) {
+  const CheckpointRequest& c = spec.request.checkpoint;
+  if (!spec.horizon.is_finite() || c.keep_last > 0) return;
+  for (const CheckpointTier& tier : spec.checkpoints.tiers) {
+    if (!tier.follows_interval) continue;
+    const double period = (spec.request.nominal_step * tier.period_steps).seconds();
+    const double day =
+        static_cast<double>(c.bytes.count()) * c.storage.bytes_kept_per_byte * kDay / period;
+    const double days = c.storage.capacity_petabytes * 1e15 / day;
+    if (days * kDay >= spec.horizon.seconds()) continue;
+    warnings.push_back(fmt::format(
+        "checkpoint.keep_last: all saves are kept, and {:g} PB are full of them after {:.0f} days",
+        c.storage.capacity_petabytes, days));
+  }
+}
+
 // Warnings of a resolved campaign, in the order they are shown.
 std::vector<std::string> warnings_of(const CampaignSpec& spec) {
   std::vector<std::string> warnings = spec.checkpoints.warnings;
@@ -199,6 +225,7 @@ std::vector<std::string> warnings_of(const CampaignSpec& spec) {
         "count them",
         spec.request.recovery.spares, hosts));
   }
+  warn_of_full_store(spec, warnings);
   warn_of_idle_fields(spec, warnings);
   return warnings;
 }
@@ -302,15 +329,15 @@ CampaignSpec resolve(const CampaignRequest& r) {
   const double rate = spec.unplanned_rate_per_hour();
   const StorageModel& storage = spec.request.checkpoint.storage;
   if (spec.interval_rule != IntervalRule::kFixed && rate > 0) {
-    const CheckpointPlan costs =
-        plan_checkpoints(*policies.checkpoint, interval, size, storage, r.nominal_step);
+    const CheckpointPlan costs = plan_checkpoints(*policies.checkpoint, interval, size, storage,
+                                                  r.nominal_step, r.checkpoint.others);
     for (const CheckpointTier& tier : costs.tiers) {
       if (tier.follows_interval)
         interval = interval_by_rule(spec.interval_rule, interval, tier.block, 3600 / rate);
     }
   }
-  spec.checkpoints =
-      plan_checkpoints(*policies.checkpoint, interval, size, storage, r.nominal_step);
+  spec.checkpoints = plan_checkpoints(*policies.checkpoint, interval, size, storage, r.nominal_step,
+                                      r.checkpoint.others);
   spec.warnings = warnings_of(spec);
   return spec;
 }

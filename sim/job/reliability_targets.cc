@@ -48,8 +48,10 @@ double simulated(std::string_view base, int64_t gpus, const CheckpointProblem& p
       .write_gb_per_s = 1e9,
       .read_gb_per_s = 1e9,
       .shared_cap_gb_per_s = 1e12,
-      .copy_out_gb_per_s_per_gpu =
-          p.write > 0 ? 5290.0 / static_cast<double>(gpus) / p.write : 1e9};
+      .copy_out_gb_per_s_per_gpu = p.write > 0 ? 5290.0 / static_cast<double>(gpus) / p.write : 1e9,
+      .client_gb_per_s = 1e9,
+      .frontend_gbit_per_s = 1e9,
+      .files_per_gpu = 0};
   request.recovery.phases = {
       .diagnosis_s = p.restart, .reschedule_s = 0, .start_s = 0, .init_s = 0, .warmup_s = 0};
   request.nominal_step = milliseconds(500);

@@ -36,7 +36,10 @@ inline CampaignSpec campaign_of(const SimpleCampaign& simple) {
   request.checkpoint.storage = {.write_gb_per_s = p.persist > 0 ? 8 / p.persist : 1e9,
                                 .read_gb_per_s = 1e9,
                                 .shared_cap_gb_per_s = 1e12,
-                                .copy_out_gb_per_s_per_gpu = p.write > 0 ? 1 / p.write : 1e9};
+                                .copy_out_gb_per_s_per_gpu = p.write > 0 ? 1 / p.write : 1e9,
+                                .client_gb_per_s = 1e9,
+                                .frontend_gbit_per_s = 1e9,
+                                .files_per_gpu = 0};
   request.recovery.spares = 0;
   request.recovery.phases = {
       .diagnosis_s = p.restart, .reschedule_s = 0, .start_s = 0, .init_s = 0, .warmup_s = 0};
