@@ -64,6 +64,12 @@ struct ClusterSpec {
   int64_t queue_pairs = 16;                // a connection
   std::string routing = "e-ecmp";          // a row of routings()
   std::string nccl_version = "2.20";
+  std::string buffers = "deep";  // a row of switch_buffers()
+  // What a channel may have in flight, and how long its credits take to come back, loaded. NCCL:
+  // eight steps of 128 KiB between two ranks, of 512 KiB in a collective; round trips over one,
+  // three and five switches.
+  Bytes send_window = mebibytes(1), collective_window = mebibytes(4);
+  double tor_round_trip_us = 4, pod_round_trip_us = 10, core_round_trip_us = 25;
   std::vector<Degradation> degraded;
 };
 

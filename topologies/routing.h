@@ -36,7 +36,7 @@ const std::vector<Routing>& routings();
 // Null if there is none of that name.
 const Routing* find_routing(std::string_view name);
 
-// Requires: the spec's routing is a row.
+// Requires: the spec's routing and buffers are rows.
 LaneSpread lane_spread(const ClusterSpec& spec);
 
 }  // namespace herdsim

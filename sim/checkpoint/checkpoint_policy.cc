@@ -80,14 +80,19 @@ struct Moves {
   double write = 0, read = 0, slowed = 0;
 };
 
-// A save or load of the remote store, if nobody has measured it.
+// Half a tick less, so that rounding it up again adds none.
+double seconds_of(Duration whole_ticks) {
+  return (static_cast<double>(whole_ticks.nanoseconds()) - 0.5) * 1e-9;
+}
+
+// A save or load of the remote store, unless somebody has measured it.
 Moves remote_moves(const CheckpointSize& size, const StorageModel& storage, Duration interval,
                    std::span<const StoreTenant> others) {
   const SharedStore store = shared_store(storage);
   const StoreTenant job = store_tenant(size, storage, interval);
   const StoreTime save = save_time(store, job, others);
-  Moves moves{.write = storage.planning_s + storage.wait_s + save.mean.seconds(),
-              .read = load_time(store, job, others).mean.seconds(),
+  Moves moves{.write = storage.planning_s + storage.wait_s + seconds_of(save.mean),
+              .read = seconds_of(load_time(store, job, others).mean),
               .slowed = save.loaders_slowed};
   if (storage.measured_save_s > 0) moves.write = storage.measured_save_s;
   if (storage.measured_load_s > 0) moves.read = storage.measured_load_s;

@@ -164,6 +164,17 @@ bool measured(const CollectiveCorrection& c, Bytes bytes, const GroupShape& g) {
   return bytes >= c.least && bytes <= c.most && g.ranks <= c.most_ranks;
 }
 
+// What credits let through a NIC: the window of each channel on it once a round trip. An exchange of all pairs has enough
+// peers in flight to keep its NIC busy.
+Bandwidth window_bound(CollectiveKind kind, int64_t channels, const GroupShape& g, const NcclTuning& t) {
+  const double round_trip = t.round_trip[static_cast<size_t>(g.farthest)];
+  if (g.nodes == 1 || round_trip <= 0 || kind == CollectiveKind::kAllToAll) return Bandwidth::unlimited();
+  const bool send = kind == CollectiveKind::kSendRecv;
+  const int64_t on_a_nic = send ? channels : std::max<int64_t>(1, channels / g.ranks_per_node());
+  const Bytes window = (send ? t.send_window : t.collective_window) * on_a_nic;
+  return bytes_per_second(as_double(window.count()) / (round_trip * 1e-6));
+}
+
 // By NCCL's model and public measurements. Requires: several ranks, some bytes.
 CollectivePlan predicted_plan(CollectiveKind kind, Bytes bytes, const GroupShape& g,
                                const NcclTuning& t) {
@@ -194,6 +205,7 @@ CollectivePlan predicted_plan(CollectiveKind kind, Bytes bytes, const GroupShape
   if (plan.algorithm == Algorithm::kRing && g.nodes > 1 && t.ring_step_hop > 0) {
     take_measured_steps(kind, bytes, g, t, plan);
   }
+  plan.rate_cap = std::min(plan.rate_cap, window_bound(kind, plan.channels, g, t));
   plan.nic_crossings = g.nodes > 1 ? 1 : 0;
   plan.nvlink_crossings = nvlink_crossings(kind, g, plan.algorithm);
   plan.extrapolated = !measured(correction, bytes, g);

@@ -87,6 +87,12 @@ struct NcclTuning {
   // wire = bytes / R / min(bandwidth, ring_step_bandwidth). Zero hop: as predicted.
   double ring_step_hop = 0, ring_step_bandwidth = 0;
 
+  // What a channel has in flight before it waits for credits, and microseconds until they are back, by how far apart the
+  // hosts are; zero: no bound. A channel carries window / round trip at most: a receiver grants its buffer in advance, so
+  // this is also what keeps many senders to one receiver from overrunning it.
+  Bytes send_window = mebibytes(1), collective_window = mebibytes(4);
+  std::array<double, kHopClasses> round_trip{};
+
   // Gigabytes per second.
   double ring_bandwidth = 360;      // bus bandwidth of a ring where NVLink limits it
   double nic_bandwidth = 48;        // that channels reach on one 400 Gb/s NIC

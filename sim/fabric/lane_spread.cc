@@ -266,6 +266,10 @@ SpreadEffect connection_slowdown(const Fabric& fabric,
   if (sample.looked_at >= kParts) effect.error = spread_of(maxima);
   effect.worst = *std::max_element(maxima.begin(), maxima.end()) +
                  beyond_sample(effect.error, connections.size(), sample.looked_at);
+  const double without = 1 / spread.line_share;
+  effect.mean = without + spread.mean_excess * (effect.mean - without);
+  effect.worst = without + spread.worst_excess * (effect.worst - without);
+  effect.error *= spread.worst_excess;
   return effect;
 }
 

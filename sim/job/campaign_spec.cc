@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/text.h"
 #include "sim/models/young_daly.h"
 
 namespace herdsim {
@@ -81,7 +82,7 @@ void check_checkpoint(const CheckpointRequest& c, Faults& faults) {
         std::pair{s.read_gb_per_s, "read_gigabytes_per_second"},
         std::pair{s.shared_cap_gb_per_s, "shared_gigabytes_per_second"},
         std::pair{s.client_gb_per_s, "client_gigabytes_per_second"},
-        std::pair{s.frontend_gbit_per_s / 8, "frontend_gigabits_per_second"},
+        std::pair{s.frontend_gbit_per_s, "frontend_gigabits_per_second"},
         std::pair{s.copy_out_gb_per_s_per_gpu, "copy_out_gigabytes_per_second"},
         std::pair{s.peer_gb_per_s_per_gpu, "peer_gigabytes_per_second"},
         std::pair{s.nvme_gb_per_s_per_host, "nvme_gigabytes_per_second"}}) {
@@ -92,6 +93,10 @@ void check_checkpoint(const CheckpointRequest& c, Faults& faults) {
           fmt::format("{:g}", s.burst_factor), "1 or more", faults);
   require(s.write_amplification >= 1, "checkpoint.storage.write_amplification",
           fmt::format("{:g}", s.write_amplification), "1 or more", faults);
+  require(s.capacity_petabytes > 0, "checkpoint.storage.capacity_petabytes", "a store without room", "more than 0 PB",
+          faults);
+  require(s.bytes_kept_per_byte >= 1, "checkpoint.storage.bytes_kept_per_byte",
+          fmt::format("{:g}", s.bytes_kept_per_byte), "1 or more", faults);
   require(s.files_per_gpu >= 0 && s.files_per_second > 0 && s.directories > 0,
           "checkpoint.storage.files_per_second", "files that are never created",
           "files, directories and files a second of 1 or more", faults);
@@ -194,23 +199,6 @@ void warn_of_idle_fields(const CampaignSpec& spec, std::vector<std::string>& war
   }
 }
 
-// The remote store keeps every save, or the last few.
-void warn_of_full_store(const CampaignSpec& spec, std::vector<std::string>& warnings) {
-  const CheckpointRequest& c = spec.request.checkpoint;
-  if (!spec.horizon.is_finite() || c.keep_last > 0) return;
-  for (const CheckpointTier& tier : spec.checkpoints.tiers) {
-    if (!tier.follows_interval) continue;
-    const double period = (spec.request.nominal_step * tier.period_steps).seconds();
-    const double day =
-        static_cast<double>(c.bytes.count()) * c.storage.bytes_kept_per_byte * kDay / period;
-    const double days = c.storage.capacity_petabytes * 1e15 / day;
-    if (days * kDay >= spec.horizon.seconds()) continue;
-    warnings.push_back(fmt::format(
-        "checkpoint.keep_last: all saves are kept, and {:g} PB are full of them after {:.0f} days",
-        c.storage.capacity_petabytes, days));
-  }
-}
-
 // Warnings of a resolved campaign, in the order they are shown.
 std::vector<std::string> warnings_of(const CampaignSpec& spec) {
   std::vector<std::string> warnings = spec.checkpoints.warnings;
@@ -225,7 +213,6 @@ std::vector<std::string> warnings_of(const CampaignSpec& spec) {
         "count them",
         spec.request.recovery.spares, hosts));
   }
-  warn_of_full_store(spec, warnings);
   warn_of_idle_fields(spec, warnings);
   return warnings;
 }
@@ -246,6 +233,25 @@ void apply_measured_restart(CampaignSpec& spec) {
   for (CampaignClass& c : spec.classes) {
     if (c.row.diagnosis_seconds > 0) c.row.diagnosis_seconds = 0;
     if (c.row.effect == Effect::kStop) c.row.detection.mean_seconds = 0;
+  }
+}
+
+// A store that all saves of the horizon, or the last ones that are asked for, do not fit into keeps those that do.
+void keep_what_fits(CampaignSpec& spec) {
+  CheckpointRequest& c = spec.request.checkpoint;
+  const double one = static_cast<double>(c.bytes.count()) * c.storage.bytes_kept_per_byte;
+  const double fit = std::max(1.0, std::floor(c.storage.capacity_petabytes * 1e15 / one));
+  for (const CheckpointTier& tier : spec.checkpoints.tiers) {
+    if (tier.medium != Medium::kRemote) continue;
+    const Duration period = spec.request.nominal_step * tier.period_steps;
+    const double made = c.keep_last > 0 ? static_cast<double>(c.keep_last)
+                        : spec.horizon.is_finite() ? spec.horizon.seconds() / period.seconds()
+                                                   : 0;
+    if (made <= fit) continue;
+    c.keep_last = static_cast<int64_t>(fit);
+    spec.warnings.push_back(
+        fmt::format("checkpoint.keep_last: the store of {:g} PB holds {} saves, {} of training; older ones are removed",
+                    c.storage.capacity_petabytes, c.keep_last, to_text(period * c.keep_last)));
   }
 }
 
@@ -339,6 +345,7 @@ CampaignSpec resolve(const CampaignRequest& r) {
   spec.checkpoints = plan_checkpoints(*policies.checkpoint, interval, size, storage, r.nominal_step,
                                       r.checkpoint.others);
   spec.warnings = warnings_of(spec);
+  keep_what_fits(spec);
   return spec;
 }
 

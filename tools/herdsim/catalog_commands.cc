@@ -21,6 +21,7 @@
 #include "tools/scenario/load_scenario.h"
 #include "topologies/cluster.h"
 #include "topologies/routing.h"
+#include "topologies/switch_buffers.h"
 #include "workloads/schedules/schedule.h"
 
 namespace herdsim {
@@ -71,12 +72,18 @@ std::vector<Entry> named_rows() {
   return entries;
 }
 
+template <class Row>
+Entry entry_with_source(const Row& row, std::string_view kind) {
+  return {std::string(row.name),
+          fmt::format("{}{} ({}: {})", kind, row.help, evidence_name(row.provenance.evidence),
+                      row.provenance.source)};
+}
+
 std::vector<Entry> routing_entries() {
   std::vector<Entry> entries;
-  for (const Routing& row : routings()) {
-    entries.push_back({std::string(row.name),
-                       fmt::format("{} ({}: {})", row.help,
-                                   evidence_name(row.provenance.evidence), row.provenance.source)});
+  for (const Routing& row : routings()) entries.push_back(entry_with_source(row, ""));
+  for (const SwitchBuffers& row : switch_buffers()) {
+    entries.push_back(entry_with_source(row, "cluster.buffers: "));
   }
   return entries;
 }

@@ -383,7 +383,10 @@ class RelationCheck {
     }
   }
 
-  void names() { name("cluster.routing", s_.cluster.routing, NameKind::kRouting); }
+  void names() {
+    name("cluster.routing", s_.cluster.routing, NameKind::kRouting);
+    name("cluster.buffers", s_.cluster.buffers, NameKind::kBuffers);
+  }
   void name(std::string_view path, const std::string& value, NameKind kind) {
     const std::vector<std::string> names = known_names(kind);
     if (value.empty() || !sound({path}) ||

@@ -103,6 +103,12 @@ void to_message(const ClusterSpec& c, spec::Cluster* m) {
   m->set_queue_pairs(c.queue_pairs);
   m->set_routing(c.routing);
   m->set_nccl_version(c.nccl_version);
+  m->set_buffers(c.buffers);
+  m->set_send_window_kib(c.send_window.count() >> 10);
+  m->set_collective_window_kib(c.collective_window.count() >> 10);
+  m->set_tor_round_trip_us(c.tor_round_trip_us);
+  m->set_pod_round_trip_us(c.pod_round_trip_us);
+  m->set_core_round_trip_us(c.core_round_trip_us);
 }
 
 void to_message(const ParallelPlan& p, spec::Parallel* m) {
@@ -234,6 +240,16 @@ void to_message(const StorageModel& s, spec::Storage* m) {
   m->set_attach_s(s.attach_s);
   m->set_planning_s(s.planning_s);
   m->set_wait_s(s.wait_s);
+  m->set_burst_factor(s.burst_factor);
+  m->set_burst_s(s.burst_s);
+  m->set_client_gigabytes_per_second(s.client_gb_per_s);
+  m->set_frontend_gigabits_per_second(s.frontend_gbit_per_s);
+  m->set_files_per_gpu(s.files_per_gpu);
+  m->set_files_per_second(s.files_per_second);
+  m->set_directories(s.directories);
+  m->set_write_amplification(s.write_amplification);
+  m->set_capacity_petabytes(s.capacity_petabytes);
+  m->set_bytes_kept_per_byte(s.bytes_kept_per_byte);
 }
 
 // Its size follows from the model.
@@ -341,6 +357,16 @@ CheckpointRequest checkpoint_from_message(const spec::Checkpoint& m) {
                       .attach_s = s.attach_s(),
                       .planning_s = s.planning_s(),
                       .wait_s = s.wait_s(),
+                      .burst_factor = s.burst_factor(),
+                      .burst_s = s.burst_s(),
+                      .client_gb_per_s = s.client_gigabytes_per_second(),
+                      .frontend_gbit_per_s = s.frontend_gigabits_per_second(),
+                      .files_per_gpu = s.files_per_gpu(),
+                      .files_per_second = s.files_per_second(),
+                      .directories = s.directories(),
+                      .write_amplification = s.write_amplification(),
+                      .capacity_petabytes = s.capacity_petabytes(),
+                      .bytes_kept_per_byte = s.bytes_kept_per_byte(),
                       .measured_block_s = m.block_s(),
                       .measured_save_s = m.save_s(),
                       .measured_load_s = m.load_s()}};
@@ -384,6 +410,8 @@ void default_spec(spec::Scenario* message) {
   to_message(defaults.reliability, message->mutable_reliability());
   to_message(defaults.checkpoint, message->mutable_checkpoint());
   to_message(defaults.recovery, message->mutable_recovery());
+  message->mutable_other_traffic()->set_tor_uplinks(defaults.other_traffic.tor_uplinks);
+  message->mutable_other_traffic()->set_pod_uplinks(defaults.other_traffic.pod_uplinks);
   message->mutable_run()->set_days(defaults.run.days);
   message->mutable_run()->set_tokens(defaults.run.tokens);
   message->mutable_run()->set_replicas(defaults.run.replicas);
@@ -434,7 +462,13 @@ ClusterSpec cluster_from_message(const spec::Cluster& m) {
                       .unavailable_fraction = m.unavailable_fraction(),
                       .queue_pairs = m.queue_pairs(),
                       .routing = m.routing(),
-                      .nccl_version = m.nccl_version()};
+                      .nccl_version = m.nccl_version(),
+                      .buffers = m.buffers(),
+                      .send_window = kibibytes(m.send_window_kib()),
+                      .collective_window = kibibytes(m.collective_window_kib()),
+                      .tor_round_trip_us = m.tor_round_trip_us(),
+                      .pod_round_trip_us = m.pod_round_trip_us(),
+                      .core_round_trip_us = m.core_round_trip_us()};
   for (const spec::Degraded& m_part : m.degraded()) {
     cluster.degraded.push_back(degradation_from_message(m_part));
   }
@@ -498,6 +532,8 @@ Scenario scenario_from_message(const spec::Scenario& m) {
   scenario.recovery = recovery_from_message(m.recovery());
   scenario.run = {
       .days = m.run().days(), .tokens = m.run().tokens(), .replicas = m.run().replicas()};
+  scenario.other_traffic = {.tor_uplinks = m.other_traffic().tor_uplinks(),
+                            .pod_uplinks = m.other_traffic().pod_uplinks()};
   scenario.seed = m.seed();
   scenario.training.seed = m.seed();
   if (m.has_published()) {

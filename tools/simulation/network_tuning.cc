@@ -44,6 +44,15 @@ void scale_to_links(const ClusterSpec& cluster, NcclTuning& tuning) {
   tuning.nic_bandwidth *= nic;
 }
 
+void bound_by_windows(const ClusterSpec& cluster, NcclTuning& tuning) {
+  tuning.send_window = cluster.send_window;
+  tuning.collective_window = cluster.collective_window;
+  const auto at = [&](HopClass hop) -> double& { return tuning.round_trip[static_cast<size_t>(hop)]; };
+  at(HopClass::kSameTor) = cluster.tor_round_trip_us;
+  at(HopClass::kSamePod) = cluster.pod_round_trip_us;
+  at(HopClass::kCrossPod) = cluster.core_round_trip_us;
+}
+
 // A stack whose NCCL does not reach the usual rings inside a host.
 void limit_host_rings(const SoftwareStack& software, NcclTuning& tuning) {
   const double most = software.host_ring_gigabytes_per_second;
@@ -115,6 +124,7 @@ NcclTuning network_tuning(const Scenario& scenario, const Fabric& fabric,
                           const TypedVector<RankId, GpuId>& placement) {
   NcclTuning tuning = h100_tuning(scenario.cluster.nccl_version);
   scale_to_links(scenario.cluster, tuning);
+  bound_by_windows(scenario.cluster, tuning);
   limit_host_rings(scenario.software, tuning);
   take_measured_curves(scenario.profile, tuning);
   const MeasuredNetwork& measured = scenario.measured_network;

@@ -419,6 +419,34 @@ TEST(Collectives, take_the_time_that_was_measured_on_their_own_group_and_no_othe
             time(CollectiveKind::kAllReduce, mebibytes(8), {.ranks = 4, .nodes = 1}, none));
 }
 
+// Two channels of eight 128 KiB buffers over 60 us: 35 GB/s, which is why Llama 3's stack retuned
+// its chunks.
+TEST(Collectives, carry_at_most_a_window_a_round_trip_on_every_channel) {
+  NcclTuning tuning = h100_tuning("2.20");
+  const GroupShape pair = shape(2, 1, HopClass::kCrossPod);
+  const auto rate = [&](CollectiveKind kind, const GroupShape& group) {
+    return plan_collective(kind, mebibytes(64), group, tuning).rate_cap.gigabytes_per_second();
+  };
+  const double free = rate(CollectiveKind::kSendRecv, pair);
+  tuning.round_trip[static_cast<size_t>(HopClass::kCrossPod)] = 60;
+  EXPECT_NEAR(rate(CollectiveKind::kSendRecv, pair), 34.95, 0.01);
+  EXPECT_GT(free, 40);
+  // Other distances have their own round trip.
+  EXPECT_EQ(rate(CollectiveKind::kSendRecv, shape(2, 1, HopClass::kSamePod)), free);
+  tuning.send_window = mebibytes(2);
+  EXPECT_EQ(rate(CollectiveKind::kSendRecv, pair), free);
+  // A ring of 4 channels on each NIC, 4 MiB each: bound once a round trip takes longer than 16 MiB
+  // at 48 GB/s, 350 us.
+  const GroupShape ring = shape(16, 1, HopClass::kCrossPod);
+  const double free_ring = rate(CollectiveKind::kAllGather, ring);
+  for (const double round_trip : {100.0, 340.0, 700.0, 1400.0}) {
+    tuning.round_trip[static_cast<size_t>(HopClass::kCrossPod)] = round_trip;
+    EXPECT_NEAR(rate(CollectiveKind::kAllGather, ring),
+                std::min(free_ring, 4 * 4.194304e6 / round_trip * 1e-3), 1e-3)
+        << round_trip;
+  }
+}
+
 TEST(Collectives, say_where_they_were_not_measured) {
   const NcclTuning tuning = h100_tuning("2.20");
   const auto extrapolated = [&](CollectiveKind kind, Bytes size, const GroupShape& group) {

@@ -36,7 +36,8 @@ const Sets kClustered = {"reliability.classes.nic.law=clustered",
 const Sets kPower = {"reliability.classes.power_domain.scale=100"};
 const Sets kCorruption = {"reliability.classes.silent_data_corruption.scale=20"};
 const Sets kFewSpares = {"recovery.spares=4"};
-const Sets kCongested = {"checkpoint.storage.shared_gigabytes_per_second=120"};
+const Sets kCongested = {"checkpoint.storage.shared_gigabytes_per_second=60",
+                         "checkpoint.storage.burst_s=5"};
 
 const std::vector<FieldRow>& rows() {
   static const std::string kLog = [] {
@@ -112,6 +113,19 @@ const std::vector<FieldRow>& rows() {
       {"checkpoint.storage.attach_s", "300", kPeer},
       {"checkpoint.storage.planning_s", "62"},
       {"checkpoint.storage.wait_s", "100"},
+      {"checkpoint.storage.burst_factor", "2", kCongested},
+      {"checkpoint.storage.burst_s", "10", kCongested},
+      {"checkpoint.storage.client_gigabytes_per_second", "0.01"},
+      {"checkpoint.storage.frontend_gigabits_per_second", "0.1"},
+      {"checkpoint.storage.files_per_gpu", "100"},
+      {"checkpoint.storage.files_per_second", "100"},
+      {"checkpoint.storage.directories", "16384", {"checkpoint.storage.files_per_gpu=100"}},
+      {"checkpoint.storage.write_amplification", "1.67", kCongested},
+      {"checkpoint.storage.capacity_petabytes", "0.02", kCorruption},
+      {"checkpoint.storage.bytes_kept_per_byte",
+       "3",
+       {"checkpoint.storage.capacity_petabytes=0.02",
+        "reliability.classes.silent_data_corruption.scale=20"}},
       {"recovery.policy", "warm-standby"},
       {"recovery.spares", "1"},
       {"recovery.technicians", "1", kFewSpares},
@@ -199,6 +213,29 @@ TEST(CampaignFields, what_is_given_is_shown_with_its_origin_and_the_rest_as_defa
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("loss_watch")));
 }
 
+// Two jobs on one store: neither notices the other while it is ample, and each has its own answer
+// where it is not.
+TEST(CampaignStore, other_jobs_slow_saves_and_loads_where_the_store_is_full) {
+  const std::string other =
+      "other_jobs={scenario: \"llama3-405b-8192\" set: \"gpus=4096\" set: \"parallel.dp=\"}";
+  const auto plan_of = [](Sets store, const Sets& more) {
+    store.insert(store.end(), more.begin(), more.end());
+    const Scenario scenario = load_scenario("llama3-405b-8192", store);
+    return resolve(campaign_request(scenario, {.days = 10}, seconds(6))).checkpoints.tiers.back();
+  };
+  const Sets ample, full = {"checkpoint.storage.shared_gigabytes_per_second=150",
+                            "checkpoint.storage.burst_factor=1"};
+  const CheckpointTier alone = plan_of(ample, {});
+  const CheckpointTier beside = plan_of(ample, {other});
+  EXPECT_EQ(beside.persist, alone.persist);
+  EXPECT_EQ(beside.load, alone.load);
+  // 150 GB/s hold one save of 104 and not two; where they meet each host gets its share.
+  EXPECT_EQ(plan_of(full, {}).persist, alone.persist);
+  const CheckpointTier both = plan_of(full, {other});
+  EXPECT_GT(both.persist, alone.persist);
+  EXPECT_LT(both.persist, alone.persist * 2);
+}
+
 struct WrongRow {
   Sets sets;
   std::string says;
@@ -260,6 +297,7 @@ TEST(CampaignFields, what_has_nothing_to_act_on_is_accepted_with_a_warning) {
            {"reliability.remove_lemons=true", "no lemons"},
            {"recovery.spares=3000", "more than the 2048 of the job"},
            {"checkpoint.interval_s=20", "saves queue"},
+           {"run.days=200", "the store of 240 PB holds"},
            {"checkpoint.policy=none", "every failure starts the run over"}}) {
     EXPECT_THAT(warnings_of({set}), testing::ElementsAre(testing::HasSubstr(says))) << set;
   }
