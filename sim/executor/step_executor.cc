@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
+#include <optional>
 
 #include "sim/base/check.h"
 #include "sim/collectives/nccl_tuning.h"
@@ -44,15 +46,17 @@ using RunCounts = std::vector<std::pair<WorkId, int64_t>>;
 
 class StepExecutor {
  public:
-  StepExecutor(const OpGraph& graph, const CostedGraph& costs, const JobMap& map,
-               const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu,
+  // Engine and network must outlive this object.
+  StepExecutor(Engine& engine, FluidNetwork& network, const OpGraph& graph, const CostedGraph& costs,
+               const JobMap& map, const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu,
                const std::vector<RankClassId>& traced)
       : graph_(graph),
         costs_(costs),
         map_(map),
         job_(job),
         sms_(sms_per_gpu),
-        network_(engine_, job.capacity.values(), LinkAccounting::kOn),
+        engine_(engine),
+        network_(network),
         ranks_(job.ranks.size()),
         flights_(job.ranks.size()) {
     plan_transfers(tuning);
@@ -74,13 +78,31 @@ class StepExecutor {
     outcome_.account.assign(job.ranks.size(), {});
   }
 
-  StepOutcome run() {
-    for (const CapacityChange& change : job_.changes) {
-      engine_.after(change.at, [this, to = &change] { network_.set_capacity(to->link, to->capacity); });
-    }
+  // Starts the step now.
+  void begin() {
+    begin_ = last_end_ = engine_.now();
+    for (RankState& state : ranks_) state.since = state.updated = begin_;
     for (size_t r = 0; r < ranks_.size(); ++r) advance(RankClassId(r));
-    engine_.run();
-    outcome_.makespan = last_end_ - Instant::start();
+  }
+  // Calls `ended` after the last event of the instant at which the step's last op ended.
+  void when_done(InlineCallback ended) {
+    for (const FoldedRank& rank : job_.ranks) {
+      ops_left_ += static_cast<int64_t>(graph_.programs[rank.program].ops.size());
+    }
+    ended_ = std::move(ended);
+  }
+  // As before begin(), with nothing recorded from now on.
+  void rewind() {
+    ranks_.assign(ranks_.size(), {});
+    std::fill(done_.begin(), done_.end(), 0);
+    std::fill(trace_of_.begin(), trace_of_.end(), kUntraced);
+    outcome_ = {};
+    outcome_.account.assign(job_.ranks.size(), {});
+  }
+
+  // What the step, which has ended or cannot, took.
+  StepOutcome outcome() {
+    outcome_.makespan = last_end_ - begin_;
     for (size_t r = 0; r < ranks_.size(); ++r) {
       // A rank that is done early waits for the others to end the step.
       book_tail(RankClassId(r));
@@ -113,6 +135,12 @@ class StepExecutor {
   void set_done(RankClassId rank, OpId op) {
     done_[first_word_[rank.index()] + op.index() / 64] |= uint64_t{1} << (op.index() % 64);
     last_end_ = engine_.now();
+    if (--ops_left_ == 0) engine_.after(Duration::zero(), [this] { tell_end(); });
+  }
+  // Whoever hears of it may begin the next step.
+  void tell_end() {
+    InlineCallback ended = std::move(ended_);
+    ended();
   }
   // The op at the head of a stream, if the stream has one left.
   const OpId* head(RankClassId rank, size_t stream) const {
@@ -461,7 +489,7 @@ class StepExecutor {
 
   void book_tail(RankClassId rank) {
     const RankState& state = ranks_[rank];
-    add(rank, state.term, outcome_.makespan - state.since.since_start());
+    add(rank, state.term, outcome_.makespan - (state.since - begin_));
   }
 
   // -- Deadlock -------------------------------------------------------------------------------------------------
@@ -490,8 +518,8 @@ class StepExecutor {
   const JobMap& map_;
   const FoldedJob& job_;
   const int64_t sms_;
-  Engine engine_;
-  FluidNetwork network_;
+  Engine& engine_;
+  FluidNetwork& network_;
   TypedVector<RankClassId, RankState> ranks_;
   std::vector<std::vector<TransferState>> transfers_;  // by lane
   std::vector<std::vector<RunCounts>> runs_;           // likewise
@@ -500,8 +528,60 @@ class StepExecutor {
   std::vector<uint64_t> done_;                         // bits
   TypedVector<RankClassId, std::vector<OpId>> flights_;
   TypedVector<RankClassId, uint32_t> trace_of_;
-  Instant last_end_;
+  Instant begin_, last_end_;
+  int64_t ops_left_ = 0;  // counted where somebody waits for the end
+  InlineCallback ended_;
   StepOutcome outcome_;
+};
+
+// Jobs side by side.
+class SharedSteps {
+ public:
+  explicit SharedSteps(const std::vector<SharingJob>& jobs)
+      : jobs_(jobs), network_(engine_, jobs.front().job.capacity.values(), LinkAccounting::kOn) {
+    for (const SharingJob& j : jobs) {
+      steps_.push_back(std::make_unique<StepExecutor>(engine_, network_, j.graph, j.costs, j.map, j.job, j.tuning,
+                                                      j.sms_per_gpu, j.traced));
+    }
+    outcomes_.resize(jobs.size());
+  }
+
+  std::vector<StepOutcome> run() {
+    // The changes of a link that jobs share are in the list of each.
+    for (const CapacityChange& change : jobs_.front().job.changes) {
+      engine_.after(change.at, [this, to = &change] { network_.set_capacity(to->link, to->capacity); });
+    }
+    for (size_t j = 0; j < jobs_.size(); ++j) engine_.after(jobs_[j].begins, [this, j] { begin(j); });
+    engine_.run();
+    for (size_t j = 0; j < jobs_.size(); ++j) {
+      if (!outcomes_[j]) outcomes_[j] = steps_[j]->outcome();
+    }
+    std::vector<StepOutcome> all;
+    for (std::optional<StepOutcome>& outcome : outcomes_) all.push_back(std::move(*outcome));
+    return all;
+  }
+
+ private:
+  void begin(size_t j) {
+    steps_[j]->when_done([this, j] { end(j); });
+    steps_[j]->begin();
+  }
+  void end(size_t j) {
+    if (!outcomes_[j]) {
+      outcomes_[j] = steps_[j]->outcome();
+      ++ended_;
+    }
+    if (ended_ == jobs_.size()) return;
+    steps_[j]->rewind();
+    begin(j);
+  }
+
+  const std::vector<SharingJob>& jobs_;
+  Engine engine_;
+  FluidNetwork network_;
+  std::vector<std::unique_ptr<StepExecutor>> steps_;
+  std::vector<std::optional<StepOutcome>> outcomes_;
+  size_t ended_ = 0;
 };
 
 }  // namespace
@@ -509,7 +589,20 @@ class StepExecutor {
 StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const JobMap& map,
                          const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu,
                          const std::vector<RankClassId>& traced) {
-  return StepExecutor(graph, costs, map, job, tuning, sms_per_gpu, traced).run();
+  Engine engine;
+  FluidNetwork network(engine, job.capacity.values(), LinkAccounting::kOn);
+  StepExecutor step(engine, network, graph, costs, map, job, tuning, sms_per_gpu, traced);
+  for (const CapacityChange& change : job.changes) {
+    engine.after(change.at, [&network, to = &change] { network.set_capacity(to->link, to->capacity); });
+  }
+  step.begin();
+  engine.run();
+  return step.outcome();
+}
+
+std::vector<StepOutcome> execute_steps(const std::vector<SharingJob>& jobs) {
+  HERDSIM_CHECK(!jobs.empty()) << "no jobs";
+  return SharedSteps(jobs).run();
 }
 
 }  // namespace herdsim

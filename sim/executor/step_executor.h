@@ -67,4 +67,21 @@ StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const J
                          const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu,
                          const std::vector<RankClassId>& traced);
 
+// A job among others on the same links.
+struct SharingJob {
+  const OpGraph& graph;
+  const CostedGraph& costs;
+  const JobMap& map;
+  const FoldedJob& job;  // of fold_together(): one table of links for all
+  const NcclTuning& tuning;
+  int64_t sms_per_gpu = 132;
+  std::vector<RankClassId> traced;
+  Duration begins;  // its first step, after the run's begin
+};
+
+// The first step of each of several jobs that share the network. A job repeats its step until every first step has ended,
+// so that the longest is never alone. Outcomes are in the order of the jobs; `link_bytes` and `events` are of all of them
+// until the first step of the job ended. Requires: each of them ends its step when it is alone.
+std::vector<StepOutcome> execute_steps(const std::vector<SharingJob>& jobs);
+
 }  // namespace herdsim

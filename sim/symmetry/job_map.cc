@@ -252,9 +252,16 @@ class JobMapper {
     for (size_t l = 0; l < machine_.capacity.size(); ++l) {
       if (machine_.capacity[LinkId(l)] == Bandwidth()) shared[kind_of(LinkId(l))] = true;
     }
+    // What leaves the hosts of a job may meet another job's.
+    for (size_t k = 0; k < kLinkKinds; ++k) shared[k] = shared[k] || (machine_.is_shared && !is_of_host(k));
     std::array<bool, kLinkKinds> unshared{};
     for (size_t k = 0; k < kLinkKinds; ++k) unshared[k] = users[k] == 1 && !shared[k];
     return unshared;
+  }
+
+  static bool is_of_host(size_t kind) {
+    return kind == static_cast<size_t>(LinkKind::kNvLink) || kind == static_cast<size_t>(LinkKind::kPcie) ||
+           kind == static_cast<size_t>(LinkKind::kNicToTor);
   }
 
   size_t kind_of(LinkId link) const {

@@ -38,6 +38,7 @@ struct Machine {
   // lanes.
   double line_share = 1;
   std::span<const CapacityChange> changes = {};  // inside the step, by time
+  bool is_shared = false;  // other jobs use the fabric; hosts are each job's own
 };
 
 struct Lane {

@@ -99,10 +99,14 @@ void list_crossed_links(const Machine& machine, const JobMap& map, JobClasses& o
 
 class Refinement {
  public:
-  Refinement(const OpGraph& graph, const Machine& machine, const JobMap& map) : map_(map) {
+  Refinement(const OpGraph& graph, const Machine& machine, const JobMap& map,
+             const std::vector<uint64_t>& seen)
+      : map_(map) {
     list_crossed_links(machine, map, out_);
     for (const LinkId link : out_.links) {
-      link_colour_.push_back(mix64(static_cast<uint64_t>(machine.capacity[link].bytes_per_second())));
+      Colour colour = mix64(static_cast<uint64_t>(machine.capacity[link].bytes_per_second()));
+      if (!seen.empty()) colour = mix64(colour + contribution(seen[link.index()], 7));
+      link_colour_.push_back(colour);
     }
     for (const CapacityChange& change : machine.changes) {
       const uint32_t slot = out_.slot_of_link[change.link.index()];
@@ -149,6 +153,7 @@ class Refinement {
       out_.lanes.push_back(partition_of(colours));
     }
     out_.link_classes = partition_of(link_colour_);
+    out_.link_colours = std::move(link_colour_);
     return std::move(out_);
   }
 
@@ -264,8 +269,9 @@ class Refinement {
 
 }  // namespace
 
-JobClasses classify(const OpGraph& graph, const Machine& machine, const JobMap& map) {
-  return Refinement(graph, machine, map).refine();
+JobClasses classify(const OpGraph& graph, const Machine& machine, const JobMap& map,
+                    const std::vector<uint64_t>& seen) {
+  return Refinement(graph, machine, map, seen).refine();
 }
 
 JobClasses no_classes(const OpGraph& graph, const Machine& machine, const JobMap& map) {

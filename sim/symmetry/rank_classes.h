@@ -33,9 +33,13 @@ struct JobClasses {
   std::vector<LinkId> links;
   std::vector<uint32_t> slot_of_link;  // by LinkId; meaningless for links that nothing crosses
   Partition link_classes;              // over `links`
+  // Of `links`: what tells one that this job uses one way from one that it uses another way.
+  std::vector<uint64_t> link_colours;
 };
 
-JobClasses classify(const OpGraph& graph, const Machine& machine, const JobMap& map);
+// `seen`, by LinkId, tells links apart that nothing in this job does, as other jobs use them; empty: all alike.
+JobClasses classify(const OpGraph& graph, const Machine& machine, const JobMap& map,
+                    const std::vector<uint64_t>& seen = {});
 
 // Every vertex alone: what --no-fold simulates.
 JobClasses no_classes(const OpGraph& graph, const Machine& machine, const JobMap& map);

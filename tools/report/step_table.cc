@@ -168,6 +168,24 @@ std::string network(const StepResult& r) {
   return out;
 }
 
+// Every job of the machine, beside the others and alone.
+std::string jobs(const StepResult& r) {
+  if (r.jobs.empty()) return "";
+  TextTable table({{"jobs that share the network"},
+                   {"GPUs", Align::kRight},
+                   {"step", Align::kRight},
+                   {"alone", Align::kRight},
+                   {"sharing costs", Align::kRight},
+                   {"MFU", Align::kRight}});
+  for (const JobShare& job : r.jobs) {
+    table.add_row({job.name, count_text(job.gpus), fixed(job.step_time.seconds(), 4) + " s",
+                   fixed(job.alone.seconds(), 4) + " s",
+                   fmt::format("{:+.2f} %", 100 * (job.step_time.seconds() / job.alone.seconds() - 1)),
+                   percent(job.mfu)});
+  }
+  return "\n" + table.text();
+}
+
 std::string warnings(const StepResult& r) {
   std::string out;
   for (const std::string& warning : r.all_warnings()) out += paragraph("warning", warning);
@@ -192,6 +210,7 @@ std::string step_table(const StepResult& result, const std::optional<PublishedFi
   out += time_account(result);
   out += memory(result);
   out += network(result);
+  out += jobs(result);
   out += warnings(result);
   return out + simulation(result);
 }

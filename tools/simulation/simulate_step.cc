@@ -2,30 +2,21 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 
 #include "sim/base/error.h"
 #include "sim/executor/step_executor.h"
 #include "sim/symmetry/folded_job.h"
+#include "sim/symmetry/shared_fabric.h"
 #include "tools/simulation/link_use.h"
-#include "tools/simulation/network_tuning.h"
 #include "tools/simulation/schedule_passes.h"
 #include "tools/simulation/step_trace.h"
-#include "topologies/link_capacity.h"
 #include "topologies/routing.h"
 #include "workloads/lowering.h"
 #include "workloads/memory/memory_footprint.h"
 
 namespace herdsim {
 namespace {
-
-TypedVector<RankId, double> compute_factors(const Scenario& scenario) {
-  TypedVector<RankId, double> factors(static_cast<size_t>(scenario.gpus), 1.0);
-  for (const Degradation& part : scenario.cluster.degraded) {
-    if (part.gpu < 0) continue;
-    factors[RankId(static_cast<size_t>(part.gpu))] *= part.compute_factor;
-  }
-  return factors;
-}
 
 std::string name_of(const Degradation& part) {
   if (part.gpu >= 0) return "the NIC of rank " + std::to_string(part.gpu);
@@ -163,53 +154,23 @@ void warn_of_transfers(const OpGraph& graph, const std::vector<TransferLine>& li
 
 }  // namespace
 
-TypedVector<RankId, GpuId> placement_of(const Scenario& scenario) {
-  const ParallelPlan& p = scenario.plan;
-  return place_ranks(scenario.cluster, {.ranks = scenario.gpus,
-                                        .seed = scenario.seed,
-                                        .ranks_per_replica = p.tp * p.cp * p.pp});
-}
+namespace {
 
-StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options) {
-  const auto begin = std::chrono::steady_clock::now();
-  const WorkloadSpec workload{scenario.model, scenario.plan, scenario.training, scenario.software};
-  const ScheduleRow& schedule = *find_schedule(scenario.training.schedule);
-  const std::vector<StageLayout> layouts = layout_stages(scenario.model, scenario.plan, schedule);
-
-  StepSimulation out;
-  out.graph = lower_step(workload, schedule, layouts);
-  out.costs = cost_graph(out.graph, scenario.profile, scenario.software);
-
-  Fabric fabric = find_topology(scenario.cluster.topology)->build(scenario.cluster);
-  const auto placement = placement_of(scenario);
-  const LinkConditions links = link_conditions(fabric, scenario.cluster, placement);
-  fabric.let_bind(links.impaired);
-  const auto factors = compute_factors(scenario);
-  const NcclTuning tuning = network_tuning(scenario, fabric, placement);
-  const Machine machine{.fabric = fabric,
-                        .placement = placement,
-                        .capacity = links.capacity,
-                        .compute_factor = factors,
-                        .tuning = tuning,
-                        .sms_per_gpu = scenario.profile.sms,
-                        .spread = lane_spread(scenario.cluster),
-                        .seed = scenario.seed,
-                        .line_share = scenario.cluster.nic_efficiency,
-                        .changes = links.changes};
-  const JobMap map = map_job(out.graph, machine);
-  const JobClasses classes =
-      options.fold ? classify(out.graph, machine, map) : no_classes(out.graph, machine, map);
-  const FoldedJob job = fold(out.graph, machine, map, classes);
-
+std::vector<RankClassId> traced_classes(const FoldedJob& folded, const StepOptions& options) {
   std::vector<RankClassId> traced;
   for (const RankId rank : options.traced_ranks) {
-    const RankClassId c(job.class_of_rank[rank.index()]);
+    const RankClassId c(folded.class_of_rank[rank.index()]);
     if (std::find(traced.begin(), traced.end(), c) == traced.end()) traced.push_back(c);
   }
-  const StepOutcome outcome = execute_step(out.graph, out.costs, map, job, tuning,
-                                           scenario.profile.sms, traced);
-  throw_deadlock(scenario, outcome.deadlock, outcome.is_cut_off);
+  return traced;
+}
 
+// What the step of one job says. Takes the job's graph and costs: nothing needs them any more.
+StepSimulation answer(JobOnMachine& job, const MachineState& machine, const FoldedJob& folded,
+                      const StepOutcome& outcome, const StepOptions& options) {
+  const Scenario& scenario = job.scenario;
+  throw_deadlock(scenario, outcome.deadlock, outcome.is_cut_off);
+  StepSimulation out;
   StepResult& result = out.result;
   result.scenario = scenario.name;
   result.gpus = scenario.gpus;
@@ -220,32 +181,116 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   result.model_flops_full = flops.full;
   result.peak = scenario.profile.peak_of(scenario.training.precision);
   result.dtype = scenario.training.precision == DataType::kFp8 ? "fp8" : "bf16";
-  fill_account(job, outcome, scenario.plan.pp, result);
+  fill_account(folded, outcome, scenario.plan.pp, result);
   wait_for_loader(scenario.training, result);
   const ScheduleShape shape = schedule_shape(scenario.plan, scenario.training);
   const MemoryQuestion memory{scenario.model,    scenario.plan, scenario.training,
-                              scenario.software, schedule,      shape, layouts};
+                              scenario.software, job.schedule,  shape, job.layouts};
   result.memory = memory_footprint(memory);
   result.memory_capacity = scenario.profile.hbm;
-  result.simulated_ranks = static_cast<int64_t>(job.ranks.size());
+  result.simulated_ranks = static_cast<int64_t>(folded.ranks.size());
   result.events = outcome.events;
-  const RunStep run{out.graph, map, job, fabric, placement, links.capacity, tuning, outcome};
+  const RunStep run{job.graph,          job.map,    folded, machine.fabric, job.placement,
+                    machine.links.capacity, job.tuning, outcome};
   fill_link_use(run, result);
   fill_collisions(run, result);
-  out.transfers = transfer_lines(out.graph, map, tuning);
+  out.transfers = transfer_lines(job.graph, job.map, job.tuning);
   result.warnings = scenario.warnings;
   const std::vector<std::string> left_out = unmodelled_parts(scenario);
   result.warnings.insert(result.warnings.end(), left_out.begin(), left_out.end());
-  result.warnings.insert(result.warnings.end(), out.costs.warnings.begin(),
-                         out.costs.warnings.end());
-  warn_of_transfers(out.graph, out.transfers, result.warnings);
+  result.warnings.insert(result.warnings.end(), job.costs.warnings.begin(),
+                         job.costs.warnings.end());
+  warn_of_transfers(job.graph, out.transfers, result.warnings);
   if (!options.traced_ranks.empty()) {
-    out.trace = make_step_trace(scenario, out.graph, out.costs, map, job, fabric, placement,
-                                options.traced_ranks, traced, outcome);
+    out.trace = make_step_trace(scenario, job.graph, job.costs, job.map, folded, machine.fabric,
+                                job.placement, options.traced_ranks,
+                                traced_classes(folded, options), outcome);
     out.trace.counters = link_counters(run);
     out.passes = schedule_passes(out.trace, memory);
   }
-  result.wall_seconds =
+  out.graph = std::move(job.graph);
+  out.costs = std::move(job.costs);
+  return out;
+}
+
+FoldedJob folded_alone(const JobOnMachine& job, bool fold_it) {
+  return fold(job.graph, job.machine, job.map,
+              fold_it ? classify(job.graph, job.machine, job.map)
+                      : no_classes(job.graph, job.machine, job.map));
+}
+
+StepSimulation simulate_alone(JobOnMachine& job, const MachineState& machine,
+                              const StepOptions& options) {
+  const FoldedJob folded = folded_alone(job, options.fold);
+  const StepOutcome outcome =
+      execute_step(job.graph, job.costs, job.map, folded, job.tuning, job.scenario.profile.sms,
+                   traced_classes(folded, options));
+  return answer(job, machine, folded, outcome, options);
+}
+
+// All jobs of the machine at once, after each of them alone: what sharing costs is the difference, and a job that cannot
+// end its step says so instead of holding the others up for ever.
+StepSimulation simulate_together(const Scenario& scenario, const MachineState& machine,
+                                 const StepOptions& options) {
+  const StepOptions untraced{.fold = options.fold, .traced_ranks = {}};
+  std::vector<JobShare> shares;
+  std::vector<std::unique_ptr<JobOnMachine>> jobs;
+  for (size_t j = 0; j < machine.placements.size(); ++j) {
+    const OtherJob* other = j == 0 ? nullptr : &scenario.other_jobs[j - 1];
+    const Scenario& of = other == nullptr ? scenario : other->scenario;
+    JobOnMachine alone(of, machine, j);
+    const StepResult result = simulate_alone(alone, machine, untraced).result;
+    shares.push_back({.name = of.name,
+                      .gpus = of.gpus,
+                      .begins = other == nullptr ? Duration::zero() : other->begins,
+                      .alone = result.step_time,
+                      .mfu_alone = result.mfu_causal()});
+    jobs.push_back(std::make_unique<JobOnMachine>(of, machine, j));
+  }
+  std::vector<MappedJob> mapped;
+  for (const auto& job : jobs) mapped.push_back({job->graph, job->machine, job->map});
+  std::vector<JobClasses> classes;
+  if (options.fold) {
+    classes = classify_together(mapped);
+  } else {
+    for (const MappedJob& job : mapped) classes.push_back(no_classes(job.graph, job.machine, job.map));
+  }
+  const std::vector<FoldedJob> folded = fold_together(mapped, classes);
+  std::vector<SharingJob> sharing;
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    sharing.push_back({jobs[j]->graph, jobs[j]->costs, jobs[j]->map, folded[j], jobs[j]->tuning,
+                       jobs[j]->scenario.profile.sms,
+                       traced_classes(folded[j], j == 0 ? options : untraced), shares[j].begins});
+  }
+  const std::vector<StepOutcome> outcomes = execute_steps(sharing);
+  StepSimulation out;
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    StepSimulation of_job = answer(*jobs[j], machine, folded[j], outcomes[j], j == 0 ? options : untraced);
+    shares[j].step_time = of_job.result.step_time;
+    shares[j].mfu = of_job.result.mfu_causal();
+    if (j == 0) {
+      out = std::move(of_job);
+    } else {
+      out.others.push_back(std::move(of_job.result));
+    }
+  }
+  out.result.jobs = std::move(shares);
+  return out;
+}
+
+}  // namespace
+
+StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  const MachineState machine = machine_of(scenario);
+  StepSimulation out;
+  if (scenario.other_jobs.empty()) {
+    JobOnMachine job(scenario, machine, 0);
+    out = simulate_alone(job, machine, options);
+  } else {
+    out = simulate_together(scenario, machine, options);
+  }
+  out.result.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return out;
 }

@@ -1,4 +1,6 @@
 // From a scenario to the answer of one step: builds the fabric, lowers the work, costs it, folds, executes, and sums up.
+// Where other jobs are on the machine, all of them begin when the scenario says, each repeats its step until the longest
+// has ended one, and the answer is each job's first.
 #pragma once
 
 #include <vector>
@@ -9,6 +11,7 @@
 #include "sim/observe/span.h"
 #include "sim/opgraph/op_graph.h"
 #include "tools/scenario/scenario.h"
+#include "tools/simulation/job_on_machine.h"
 
 namespace herdsim {
 
@@ -32,10 +35,8 @@ struct StepSimulation {
   OpGraph graph;
   CostedGraph costs;
   std::vector<TransferLine> transfers;
+  std::vector<StepResult> others;  // of the other jobs, in their order
 };
-
-// The GPU of each rank of the scenario's job.
-TypedVector<RankId, GpuId> placement_of(const Scenario& scenario);
 
 // Throws: SpecError where the schedule deadlocks, or a dead part of the network halts the job,
 // naming ranks and ops.

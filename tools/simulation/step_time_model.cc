@@ -94,7 +94,7 @@ Condition SimulatedStepTime::canonical(const Condition& condition) const {
   const bool alike = cluster.placement == PlacementKind::kTopologyOrder &&
                      cluster.unavailable_hosts.empty() && cluster.unavailable_fraction == 0 &&
                      cluster.degraded.empty() && training.expert_imbalance == 1 &&
-                     training.documents.mean_tokens == 0;
+                     training.documents.mean_tokens == 0 && scenario_.other_jobs.empty();
   if (!alike || condition.slow.empty()) return condition;
   const ParallelPlan& plan = scenario_.plan;
   std::map<int64_t, SlowReplica> by_replica;

@@ -2,11 +2,33 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/job/campaign_spec.h"
 #include "tools/simulation/step_time_model.h"
 #include "tools/study/confidence.h"
 
 namespace herdsim {
+namespace {
+
+// An other job as the store sees it: it saves at its own interval and reads its own data.
+StoreTenant tenant_of(const Scenario& job) {
+  const CheckpointRequest& c = job.checkpoint;
+  StoreTenant tenant = store_tenant({.total = c.bytes,
+                                     .gpus = job.gpus,
+                                     .gpus_per_host = job.cluster.gpus_per_host,
+                                     .data_parallel = job.plan.dp},
+                                    c.storage, seconds_rounded_up(c.interval_s));
+  const CheckpointPolicy& policy = *find_checkpoint_policy(c.policy);
+  const bool saves = std::any_of(policy.tiers.begin(), policy.tiers.end(), [](const TierRow& tier) {
+    return tier.medium == Medium::kRemote;
+  });
+  if (!saves) tenant.bytes = Bytes(0);
+  return tenant;
+}
+
+}  // namespace
+
 CampaignRequest campaign_request(const Scenario& scenario, const RunHorizon& horizon,
                                  Duration step) {
   CampaignRequest request;
@@ -17,6 +39,9 @@ CampaignRequest campaign_request(const Scenario& scenario, const RunHorizon& hor
                      .gpus_per_pod = scenario.cluster.gpus_per_pod};
   request.reliability = scenario.reliability;
   request.checkpoint = scenario.checkpoint;
+  for (const OtherJob& other : scenario.other_jobs) {
+    request.checkpoint.others.push_back(tenant_of(other.scenario));
+  }
   request.recovery = scenario.recovery;
   request.nominal_step = step;
   request.data_parallel = scenario.plan.dp;

@@ -154,6 +154,30 @@ void append_uneven(std::vector<JobCase>& cases) {
       joined({{"model.tied_embeddings=true"}, kSlowGpu}));
 }
 
+// A job that another, or two, meet on the fabric.
+void append_shared(std::vector<JobCase>& cases) {
+  const auto add = [&](std::string name, const SmallPlan& plan,
+                       const std::vector<std::string>& more) {
+    cases.push_back({std::move(name), kRoce, small_job(plan, more)});
+  };
+  const SmallPlan plan{.tp = 2, .pp = 2, .dp = 8}, wide{.dp = 32, .micro_batches = 2};
+  const std::vector<std::string> random = {"cluster.placement=RANDOM_HOSTS"};
+  add("beside a twin, tight pods", plan, joined({kTightPods, {other_job(plan, random)}}));
+  add("beside another shape, tight pods, slow GPU", plan,
+      joined({kTightPods, kSlowGpu, {other_job(wide, random)}}));
+  add("beside a job with a slow NIC, tight pods", wide,
+      joined({kTightPods, {other_job(plan, joined({random, kSlowNic}))}}));
+  add("beside two jobs, one later, tight pods", plan,
+      joined({kTightPods,
+              {other_job(wide, random, 0.01), other_job({.tp = 4, .pp = 2, .dp = 4}, random)}}));
+  add("beside a job in the same racks, a ToR flaps", {.tp = 2, .pp = 4, .dp = 8},
+      {"cluster.degraded={tor: 1 uplink_factor: 0.1 at_s: 0.02 for_s: 0.05}",
+       "cluster.nic_gigabits_per_second=10", "cluster.tor_uplinks=4",
+       "cluster.unavailable_hosts=[1, 3, 5, 7, 9, 11, 13, 15]", other_job(plan, {})});
+  add("beside constant traffic, tight pods", plan,
+      joined({kTightPods, {"other_traffic.tor_uplinks=0.4", "other_traffic.pod_uplinks=0.7"}}));
+}
+
 void append_rows(std::vector<JobCase>& cases) {
   for (const std::string& schedule : schedule_names()) {
     SmallPlan plan{.tp = 2, .pp = 4, .dp = 4, .micro_batches = 8, .schedule = schedule};
@@ -177,6 +201,7 @@ std::vector<JobCase> job_cases() {
   std::vector<JobCase> cases;
   append_named(cases);
   append_uneven(cases);
+  append_shared(cases);
   append_rows(cases);
   return cases;
 }
