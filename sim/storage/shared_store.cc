@@ -20,6 +20,8 @@ constexpr int64_t kSavesBefore = 8;
 constexpr int64_t kWeight = 100;
 // What loaders read until nobody looks any more.
 constexpr Bytes kEndless{int64_t{1} << 62};
+// Longer than any run: what a save takes that no rate finishes.
+constexpr Duration kNever = days(36'500);
 // Below this a share is rounding.
 constexpr double kNothing = 1e-9;
 
@@ -28,9 +30,9 @@ enum class Access : uint8_t { kWrite, kRead };
 Bandwidth of_whole(Bandwidth most, const StoreTenant& job) {
   return std::min(most, job.host * job.hosts);
 }
-// The same for each host: its part of what bounds the whole job.
+// The same for each host: its part of what bounds the whole job, a byte a second at least.
 Bandwidth of_host(Bandwidth most, const StoreTenant& job) {
-  return std::min(most / job.hosts, job.host);
+  return std::clamp(most / job.hosts, Bandwidth::from_bytes_per_second(1), job.host);
 }
 
 // The store with everybody on it. Tenant 0 is the one that is timed.
@@ -66,12 +68,12 @@ class StoreRun {
     save(0, engine_.now(), tenants_[0]->interval.is_finite() ? kSavesBefore : 0);
     engine_.run();
     const Bandwidth asked = of_host(tenants_[0]->loading, *tenants_[0]);
-    if (asked > Bandwidth()) {
+    if (tenants_[0]->loading > Bandwidth()) {
       const double share = static_cast<double>(read_.count()) /
                            (static_cast<double>(asked.bytes_per_second()) * took_.seconds());
       *loaders_slowed = 1 - share < kNothing ? 0 : 1 - share;
     }
-    return took_;
+    return is_over_ ? took_ : kNever;
   }
   Duration time_load() {
     Duration settled;
@@ -84,7 +86,7 @@ class StoreRun {
            [this, begin] { end(begin); });
     });
     engine_.run();
-    return took_;
+    return is_over_ ? took_ : kNever;
   }
 
  private:
@@ -176,7 +178,9 @@ struct OwnTime {
   OwnTime(const StoreTenant& job, Bandwidth most)
       : exact(job.bytes / of_whole(most, job)),
         in_run((job.bytes / job.hosts) / of_host(most, job)) {}
-  Duration exact_of(Duration timed) const { return exact + (timed - in_run); }
+  Duration exact_of(Duration timed) const {
+    return timed >= kNever ? kNever : exact + (timed - in_run);
+  }
   Duration exact, in_run;
 };
 
@@ -188,7 +192,9 @@ Duration files_floor(const SharedStore& store, const StoreTenant& job) {
 template <class Time>
 StoreTime over_phases(const SharedStore& store, const StoreTenant& job,
                       std::span<const StoreTenant> others, const OwnTime& own, Time time) {
-  HERDSIM_CHECK(job.hosts > 0 && own.exact.is_finite()) << "a job that can never save";
+  HERDSIM_CHECK(job.hosts > 0) << "a job without hosts";
+  const StoreTime never{.alone = kNever, .mean = kNever, .worst = kNever};
+  if (own.exact >= kNever || own.in_run >= kNever) return never;
   const Duration floor = files_floor(store, job);
   StoreTime out;
   if (is_ample(store, job, others)) {
@@ -200,6 +206,7 @@ StoreTime over_phases(const SharedStore& store, const StoreTenant& job,
   double ignored = 0;
   StoreRun by_itself(store, quiet, {});
   out.alone = std::max(floor, own.exact_of(time(by_itself, &ignored)));
+  if (out.alone >= kNever) return never;
   const int64_t phases = others.empty() ? 1 : kPhases;
   int64_t sum = 0;
   for (int64_t p = 0; p < phases; ++p) {
@@ -207,6 +214,7 @@ StoreTime over_phases(const SharedStore& store, const StoreTenant& job,
     run.start_others((static_cast<double>(p) + 0.5) / static_cast<double>(phases));
     double slowed = 0;
     const Duration took = std::max(floor, own.exact_of(time(run, &slowed)));
+    if (took >= kNever) return never;
     sum += (took - out.alone).nanoseconds();
     out.worst = std::max(out.worst, took);
     out.loaders_slowed += slowed / static_cast<double>(phases);

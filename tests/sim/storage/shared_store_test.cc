@@ -130,6 +130,15 @@ TEST(SharedStore, leaves_data_loaders_their_fair_share_of_it) {
   EXPECT_NEAR(t.alone.seconds(), 5'683.0 / 104, 0.01);
 }
 
+TEST(SharedStore, that_carries_next_to_nothing_takes_longer_than_any_run) {
+  const SharedStore dead{.sustained = bytes_per_second(1)};
+  StoreTenant job = job_of(gigabytes(5'683));
+  EXPECT_GT(save_time(dead, job, {}).mean, days(36'000));
+  EXPECT_GT(load_time(dead, job, {}).mean, days(36'000));
+  job.write_most = bytes_per_second(1);
+  EXPECT_GT(save_time({}, job, {}).mean, days(36'000));
+}
+
 TEST(SharedStore, never_gains_from_another_job) {
   const SharedStore store{.sustained = gigabytes_per_second(300), .burst = seconds(10)};
   for (const int64_t bytes : {10, 1'000, 30'000}) {
