@@ -75,8 +75,9 @@ double mean_restart_seconds(const CampaignSpec& spec, Duration load) {
   double rate = 0, detection = 0, diagnosis = 0;
   for (const CampaignClass& c : spec.classes) {
     if (c.row.effect != Effect::kStop) continue;
-    const double r =
-        c.row.rate_per_hour * c.scale * static_cast<double>(spec.request.machine.units(c.row.per));
+    const FailureDomains& machine = spec.request.machine;
+    const double r = c.row.rate_per_hour * c.scale * static_cast<double>(machine.units(c.row.per)) *
+                     stopping_share(c.row, machine, spec.recovery.rail_failover);
     rate += r;
     detection += r * c.row.detection.mean_seconds;
     diagnosis += r * (c.row.diagnosis_seconds >= 0 ? c.row.diagnosis_seconds : p.diagnosis_s);

@@ -62,6 +62,7 @@ void check_reliability(const ReliabilityRequest& r, Faults& faults) {
           "1 or more", faults);
   require_at_least_zero(r.evict_slow_after_s, "reliability.evict_slow_after_s", faults);
   require_at_least_zero(r.power_cap_w, "reliability.power_cap_w", faults);
+  require_at_least_zero(r.failure_rate_while_down, "reliability.failure_rate_while_down", faults);
   require(std::abs(r.failure_rate_per_kelvin) <= 0.1, "reliability.failure_rate_per_kelvin",
           fmt::format("{:g}", r.failure_rate_per_kelvin), "-0.1 to 0.1", faults);
   require(r.hosts_per_power_domain > 0, "reliability.hosts_per_power_domain",
@@ -172,9 +173,14 @@ void warn_of_idle_fields(const CampaignSpec& spec, std::vector<std::string>& war
                 "reliability.weibull_k: no class has the law weibull"},
            Idle{r.lemon_factor != defaults.lemon_factor || r.remove_lemons, r.lemon_share > 0,
                 "reliability.lemon_factor: there are no lemons without reliability.lemon_share"},
+           Idle{r.failure_rate_while_down != 1, r.restarts_can_fail,
+                "reliability.failure_rate_while_down: reliability.restarts_can_fail is false, so "
+                "nothing fails meanwhile"},
            Idle{r.failure_rate_per_kelvin != 0, day,
                 "reliability.failure_rate_per_kelvin: no slow part diurnal_clock says how warm it "
                 "is"},
+           Idle{r.power_cap_w > 0, r.power_cap_w < spec.request.board_watts,
+                "reliability.power_cap_w: the GPU draws no more than that anyway"},
            Idle{r.hosts_per_power_domain != defaults.hosts_per_power_domain, power,
                 "reliability.hosts_per_power_domain: no class power_domain fails"},
            Idle{spec.request.checkpoint.keep_last > 0, corruption,
@@ -247,7 +253,7 @@ void check_number_of_failures(const CampaignSpec& spec) {
 }  // namespace
 
 double CampaignSpec::unplanned_rate_per_hour() const {
-  return herdsim::unplanned_rate_per_hour(classes, request.machine);
+  return herdsim::unplanned_rate_per_hour(classes, request.machine, recovery.rail_failover);
 }
 
 Duration interval_by_rule(IntervalRule rule, Duration fixed, Duration block, double mtbf_seconds) {

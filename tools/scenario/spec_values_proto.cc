@@ -212,6 +212,7 @@ void to_message(const ReliabilityRequest& r, spec::Reliability* m) {
   m->set_failure_log_gpus(r.failure_log_gpus);
   for (const std::string& name : r.corruption_detectors) m->add_corruption_detectors(name);
   m->set_restarts_can_fail(r.restarts_can_fail);
+  m->set_failure_rate_while_down(r.failure_rate_while_down);
   m->set_failure_rate_per_kelvin(r.failure_rate_per_kelvin);
   m->set_power_cap_w(r.power_cap_w);
   m->set_lemon_share(r.lemon_share);
@@ -309,6 +310,7 @@ ReliabilityRequest reliability_from_message(const spec::Reliability& m) {
       .failure_log_gpus = m.failure_log_gpus(),
       .corruption_detectors = {m.corruption_detectors().begin(), m.corruption_detectors().end()},
       .restarts_can_fail = m.restarts_can_fail(),
+      .failure_rate_while_down = m.failure_rate_while_down(),
       .failure_rate_per_kelvin = m.failure_rate_per_kelvin(),
       .power_cap_w = m.power_cap_w(),
       .lemon_share = m.lemon_share(),

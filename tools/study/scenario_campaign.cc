@@ -2,19 +2,40 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/job/campaign_spec.h"
 #include "tools/simulation/step_time_model.h"
 #include "tools/study/confidence.h"
+#include "topologies/cluster.h"
 
 namespace herdsim {
+namespace {
+
+// The parts that fail together are those of the fabric.
+FailureDomains failure_domains(const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  FailureDomains machine{.gpus = scenario.gpus,
+                         .gpus_per_host = cluster.gpus_per_host,
+                         .gpus_per_tor = cluster.gpus_per_tor,
+                         .gpus_per_pod = cluster.gpus_per_pod};
+  const Topology& topology = *find_topology(cluster.topology);
+  const TopologyFacts facts = topology.facts(cluster);
+  machine.rails = topology.has_rails ? rails_of(cluster) : 1;
+  machine.planes = facts.planes;
+  machine.gpus_per_tor = (facts.gpus * facts.planes + facts.tors - 1) / facts.tors;
+  machine.gpus_per_pod = facts.gpus_per_pod;
+  return machine;
+}
+
+}  // namespace
+
 CampaignRequest campaign_request(const Scenario& scenario, const RunHorizon& horizon,
                                  Duration step) {
   CampaignRequest request;
   request.scenario = scenario.name;
-  request.machine = {.gpus = scenario.gpus,
-                     .gpus_per_host = scenario.cluster.gpus_per_host,
-                     .gpus_per_tor = scenario.cluster.gpus_per_tor,
-                     .gpus_per_pod = scenario.cluster.gpus_per_pod};
+  request.machine = failure_domains(scenario);
+  request.board_watts = scenario.profile.board_watts;
   request.reliability = scenario.reliability;
   request.checkpoint = scenario.checkpoint;
   request.recovery = scenario.recovery;
@@ -40,6 +61,8 @@ void fill_in(const Scenario& scenario, const StepResult& step, RunResult& result
   result.model_flops_per_step = step.model_flops_causal;
   result.peak = step.peak;
   result.busy_watts = scenario.profile.board_watts;
+  const double cap = scenario.reliability.power_cap_w;
+  if (cap > 0) result.busy_watts = std::min(result.busy_watts, cap);
 }
 
 }  // namespace

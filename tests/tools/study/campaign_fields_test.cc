@@ -80,6 +80,7 @@ const std::vector<FieldRow>& rows() {
       {"reliability.slow.fail_slow_network.duration_s", "60", kEpisodes},
       {"reliability.corruption_detectors", "[loss_watch, block_recompute]", kCorruption},
       {"reliability.restarts_can_fail", "false"},
+      {"reliability.failure_rate_while_down", "0.2"},
       {"reliability.failure_rate_per_kelvin", "0.05"},
       {"reliability.power_cap_w", "600"},
       {"reliability.lemon_share", "0.01"},
