@@ -82,8 +82,7 @@ RunResult run_and_rank_scenario(const Scenario& scenario, const StepResult& step
   // Both parts meet the same conditions of the machine.
   const MemoisedStepTime step_time(simulated);
   const int64_t replicas = spec.request.run.replicas;
-  const int64_t rows = static_cast<int64_t>(spec.classes.size() + spec.slow.size());
-  const int64_t all = replicas + rows * ranked_replicas(spec);
+  const int64_t all = replicas + ranked_campaigns(spec) * ranked_replicas(spec);
   CampaignOptions first = options, second = options;
   if (options.progress) {
     first.progress = [&](int64_t done, int64_t) { options.progress(done, all); };
@@ -124,6 +123,8 @@ std::vector<Metric> run_metrics(const RunResult& run) {
     metrics.push_back(
         {fmt::format("run.interruptions.{}", run.class_names[i]), run.interruptions(i), ""});
   }
+  if (run.without_stragglers)
+    metrics.push_back({"run.gain_without_stragglers", run.without_stragglers->gain, ""});
   for (const Contribution& part : run.contributions) {
     metrics.push_back({fmt::format("run.gain_if_halved.{}", part.name), part.gain, ""});
   }

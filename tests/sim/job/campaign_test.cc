@@ -180,6 +180,12 @@ TEST(Campaign, removing_stragglers_gives_their_slowdown_back) {
       run_campaign(without_stragglers(spec), model, {}).effective_training_time();
   // One host in ten slow by 10 % on nine tenths of the step: the whole job is.
   EXPECT_NEAR(with / without, 1 / 1.09, 0.01);
+  RunResult ranked = run_campaign(spec, model, {});
+  rank_contributions(spec, model, {}, ranked);
+  ASSERT_TRUE(ranked.without_stragglers);
+  EXPECT_EQ(ranked.without_stragglers->name, "slow_hosts");
+  EXPECT_DOUBLE_EQ(ranked.without_stragglers->if_changed, without);
+  EXPECT_NEAR(ranked.without_stragglers->gain, without - with, 1e-12);
   request.reliability.evict_slow_after_s = 3600;
   EXPECT_GT(run(request).effective_training_time(), without - 0.01);
 }
