@@ -145,9 +145,8 @@ std::optional<CheckpointFigures> checkpoint_figures(const CampaignSpec& spec, Du
   return figures;
 }
 
-RunResult run_campaign(const CampaignSpec& spec, const StepTimeModel& model,
+RunResult run_campaign(const CampaignSpec& spec, const StepTimeModel& step_time,
                        const CampaignOptions& options) {
-  const MemoisedStepTime step_time(model);
   RunResult result;
   result.scenario = spec.request.scenario;
   result.gpus = spec.request.machine.gpus;
@@ -162,7 +161,6 @@ RunResult run_campaign(const CampaignSpec& spec, const StepTimeModel& model,
   result.target_tokens = spec.request.run.tokens;
   result.warnings = spec.warnings;
   result.replicas = run_replicas(spec, step_time, options, spec.request.run.replicas);
-  result.distinct_conditions = static_cast<int64_t>(step_time.distinct_conditions());
   warn_about(spec, result);
   return result;
 }
@@ -176,9 +174,8 @@ int64_t ranked_campaigns(const CampaignSpec& spec) {
   return rows + (stragglers_of(spec).empty() ? 0 : 1);
 }
 
-void rank_contributions(const CampaignSpec& spec, const StepTimeModel& model,
+void rank_contributions(const CampaignSpec& spec, const StepTimeModel& step_time,
                         const CampaignOptions& options, RunResult& result) {
-  const MemoisedStepTime step_time(model);
   const int64_t count = ranked_replicas(spec);
   int64_t before = 0;
   const int64_t rows = ranked_campaigns(spec);

@@ -21,6 +21,8 @@ struct CampaignOptions {
   std::function<void(int64_t done, int64_t of)> progress = {};
 };
 
+// `step_time` is asked once a disturbance; one that simulates belongs behind a memory
+// (MemoisedStepTime).
 // Complexity: replicas * disturbances; memory does not grow with the horizon.
 RunResult run_campaign(const CampaignSpec& spec, const StepTimeModel& step_time,
                        const CampaignOptions& options);

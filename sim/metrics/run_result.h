@@ -110,7 +110,7 @@ struct RunResult {
   std::optional<CheckpointFigures> checkpoint;
 
   // How it was simulated; not part of the fingerprint.
-  int64_t distinct_conditions = 0;
+  int64_t distinct_conditions = 0;  // steps simulated
   double wall_seconds = 0;
 
   std::vector<std::string> warnings;

@@ -28,6 +28,7 @@ enum OptionFlag : uint32_t {
   kPlan = 1 << 12,  // what is planned, for how long and for how much
   kSizes = 1 << 14,     // --gpus beside the scenario's own, --step-s
   kTimeline = 1 << 13,  // --trace of weeks, which has no ranks
+  kConditions = 1 << 15,  // --no-fold of weeks, whose steps differ by the machine's condition
 };
 
 constexpr int kExitDone = 0;

@@ -123,6 +123,10 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
     app.add_flag("--ignore-memory", options.ignore_memory,
                  "Predict a speed even if the model's state alone does not fit");
   }
+  if (takes(kConditions)) {
+    app.add_flag("--no-fold", options.no_fold,
+                 "Simulate every condition of the machine as a whole; the steps are within 0.5 %");
+  }
   if (takes(kThreads)) {
     app.add_option("--threads", options.threads, "Worker threads; 0: one a core")
         ->check(CLI::Range(0, 4096))

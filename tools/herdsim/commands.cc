@@ -24,7 +24,7 @@ const std::vector<Command>& commands() {
        .operands = "SCENARIO",
        .least_operands = 1,
        .most_operands = 1,
-       .options = kSeed | kDb | kTimeline | kThreads | kRequire | kHorizon,
+       .options = kSeed | kDb | kTimeline | kConditions | kThreads | kRequire | kHorizon,
        .run = &run_run_command},
       {.name = "rates",
        .help = "How often jobs of some sizes fail; the intervals of Young and Daly; spares",

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/job/campaign_spec.h"
+#include "tools/simulation/composed_step_time.h"
 #include "tools/simulation/step_time_model.h"
 #include "tools/study/confidence.h"
 #include "topologies/cluster.h"
@@ -54,6 +55,26 @@ CampaignRequest campaign_request(const Scenario& scenario, const RunHorizon& hor
 
 namespace {
 
+// The step time of every condition a campaign meets.
+class StepTimes {
+ public:
+  StepTimes(const Scenario& scenario, bool every_condition)
+      : simulated_(scenario),
+        memory_(simulated_),
+        composed_(memory_, scenario.plan, scenario.cluster.gpus_per_host),
+        every_condition_(every_condition) {}
+  const StepTimeModel& model() const {
+    return every_condition_ ? static_cast<const StepTimeModel&>(memory_) : composed_;
+  }
+  int64_t steps_simulated() const { return static_cast<int64_t>(memory_.distinct_conditions()); }
+
+ private:
+  const SimulatedStepTime simulated_;
+  const MemoisedStepTime memory_;
+  const ComposedStepTime composed_;
+  const bool every_condition_;
+};
+
 // What the campaign does not know of the job.
 void fill_in(const Scenario& scenario, const StepResult& step, RunResult& result) {
   result.nominal_step = step.step_time;
@@ -70,7 +91,9 @@ void fill_in(const Scenario& scenario, const StepResult& step, RunResult& result
 RunResult run_scenario(const Scenario& scenario, const StepResult& step, const RunHorizon& horizon,
                        const CampaignOptions& options) {
   const CampaignSpec spec = resolve(campaign_request(scenario, horizon, step.step_time));
-  RunResult result = run_campaign(spec, SimulatedStepTime(scenario), options);
+  const StepTimes step_times(scenario, horizon.every_condition);
+  RunResult result = run_campaign(spec, step_times.model(), options);
+  result.distinct_conditions = step_times.steps_simulated();
   fill_in(scenario, step, result);
   return result;
 }
@@ -78,9 +101,8 @@ RunResult run_scenario(const Scenario& scenario, const StepResult& step, const R
 RunResult run_and_rank_scenario(const Scenario& scenario, const StepResult& step,
                                 const RunHorizon& horizon, const CampaignOptions& options) {
   const CampaignSpec spec = resolve(campaign_request(scenario, horizon, step.step_time));
-  const SimulatedStepTime simulated(scenario);
   // Both parts meet the same conditions of the machine.
-  const MemoisedStepTime step_time(simulated);
+  const StepTimes step_times(scenario, horizon.every_condition);
   const int64_t replicas = spec.request.run.replicas;
   const int64_t all = replicas + ranked_campaigns(spec) * ranked_replicas(spec);
   CampaignOptions first = options, second = options;
@@ -88,8 +110,9 @@ RunResult run_and_rank_scenario(const Scenario& scenario, const StepResult& step
     first.progress = [&](int64_t done, int64_t) { options.progress(done, all); };
     second.progress = [&](int64_t done, int64_t) { options.progress(replicas + done, all); };
   }
-  RunResult result = run_campaign(spec, step_time, first);
-  rank_contributions(spec, step_time, second, result);
+  RunResult result = run_campaign(spec, step_times.model(), first);
+  rank_contributions(spec, step_times.model(), second, result);
+  result.distinct_conditions = step_times.steps_simulated();
   fill_in(scenario, step, result);
   return result;
 }
