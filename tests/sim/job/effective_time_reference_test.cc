@@ -96,8 +96,8 @@ TEST(EffectiveTime, simulation_meets_the_exact_form_where_failures_rest_during_r
 
 TEST(EffectiveTime, simulation_meets_the_exact_form_where_restarts_fail_too) {
   for (const auto& [p, monte_carlo, error] : reference_points()) {
-    const Estimate ours = simulate(
-        {.problem = p, .restarts_can_fail = true, .failures = failures_for(p), .seed = 3});
+    const Estimate ours =
+        simulate({.problem = p, .restarts_can_fail = true, .failures = failures_for(p), .seed = 3});
     EXPECT_NEAR(ours.mean, ettr_exact_failing_restarts(p), 4.5 * ours.standard_error + 1e-4)
         << p.restart << " " << p.interval;
   }

@@ -284,6 +284,25 @@ TEST(CampaignFields, a_total_is_what_the_classes_add_up_to) {
   EXPECT_NEAR(mtbf_hours(16'384, "reliability.job_mtbf_h=1.7"), 1.7, 1e-9);
 }
 
+// A ToR of a rack, of a rail, and one of the two that a NIC is cabled to.
+TEST(FailureDomains, follow_the_fabric_of_the_scenario) {
+  const auto machine = [](const Sets& sets) {
+    return campaign_request(load_scenario("llama3-405b-16384", sets), {.days = 1}, seconds(6))
+        .machine;
+  };
+  const FailureDomains racks = machine({}), units = machine({"cluster.base=dgx-superpod-16k"}),
+                       ports = machine({"cluster.base=hpn7-15k", "cluster.gpus=16384"}),
+                       tree = machine({"cluster.topology=fat-tree", "cluster.switch_ports=64"});
+  EXPECT_EQ(racks.hosts_lost(Scope::kTor), 2);
+  EXPECT_EQ(racks.planes, 1);
+  EXPECT_EQ(units.hosts_lost(Scope::kTor), 32);
+  EXPECT_EQ(units.units(Exposure::kTor), 512);
+  EXPECT_EQ(ports.hosts_lost(Scope::kTor), 128);
+  EXPECT_EQ(ports.planes, 2);
+  EXPECT_EQ(tree.hosts_lost(Scope::kTor), 4);
+  EXPECT_EQ(tree.gpus_per_pod, 1024);
+}
+
 // changlan.org: 6,000 s between interruptions, 600 s to recover, 10 s a checkpoint, 15 s a step.
 TEST(FailureRates, published_sums_come_out) {
   const Scenario scenario =
