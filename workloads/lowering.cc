@@ -109,8 +109,10 @@ OpGraph lower_step(const WorkloadSpec& spec, const ScheduleRow& schedule,
   MessageTable backward(layout.chunks(), layout.shape.micro_batches);
   for (int64_t stage = 0; stage < spec.plan.pp; ++stage) {
     const WorkId optimizer = optimizer_work(spec, layout, stage, graph.works);
-    graph.programs.push_back(
-        stage_program({spec, layout, work, graph.works, stage, optimizer}, forward, backward));
+    const Program* const before =
+        stage > 0 ? &graph.programs[ProgramId(static_cast<size_t>(stage - 1))] : nullptr;
+    graph.programs.push_back(stage_program(
+        {spec, layout, work, graph.works, stage, optimizer, before}, forward, backward));
   }
   connect_messages(graph, forward, backward);
   graph.uneven[static_cast<size_t>(Uneven::kExperts)] = expert_load(spec, graph.grid);

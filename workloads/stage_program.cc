@@ -22,6 +22,7 @@ class StageLowering {
         builder_(question.works) {
     const auto chunks = static_cast<size_t>(chunks_per_stage(layout_.schedule, layout_.shape));
     backwards_left_.assign(chunks, 0);
+    if (question.like != nullptr) builder_.reserve(*question.like);
     gathers_.resize(chunks);
   }
 

@@ -29,6 +29,7 @@ struct StageQuestion {
   const TypedVector<WorkId, Work>& works;
   int64_t stage = 0;
   WorkId optimizer;
+  const Program* like = nullptr;  // of another stage, which is much alike: how much room to make
 };
 
 // Ensures: each send carries in Op::receive the model chunk it goes to, for connect_messages(); the

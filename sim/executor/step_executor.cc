@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "sim/base/check.h"
@@ -15,9 +16,26 @@ namespace {
 constexpr size_t kCompute = static_cast<size_t>(Stream::kCompute);
 constexpr size_t kReceives = static_cast<size_t>(Stream::kReceive);
 
+constexpr uint16_t bit_of(size_t stream) { return static_cast<uint16_t>(1U << stream); }
+
+// What every look at an op needs, in a quarter of its size: eight to a cache line.
+struct OpFacts {
+  uint32_t first_dependency = 0;
+  uint16_t dependencies = 0, work = 0;
+};
+
 struct RankState {
-  std::array<uint32_t, kStreams> cursor{};  // next op of each stream, or the one that runs
-  uint16_t running = 0;                     // bit by stream
+  const Program* program = nullptr;
+  const OpFacts* ops = nullptr;
+  size_t first_word = 0;  // of the rank's bits in `done_`
+  // By stream: the next op, or the one that runs, and the end of its ops.
+  std::array<const OpId*, kStreams> next{}, last{};
+  // By stream whose bit is in `blocked`: the first op that its next one was seen to wait for. Most looks at a stream find
+  // this op still missing, which takes one bit and not the op with its dependencies.
+  std::array<OpId, kStreams> missing{};
+  uint16_t blocked = 0;
+  uint16_t open = 0;     // streams with an op left, but for receives, which the sender orders
+  uint16_t running = 0;  // streams whose next op runs
   // The kernel that runs, if any.
   int64_t work_left = 0;  // SM-nanoseconds
   int64_t sms_held = 0;   // by transfers
@@ -26,9 +44,18 @@ struct RankState {
   EventId end;
   OpId op;
   Instant started;
+  Duration alone, uneven;  // of it: without transfers beside it, and beyond the mean rank's
   // The account: since when the rank is in `term`.
   Instant since;
   TimeTerm term = TimeTerm::kBubble;
+};
+
+// Of a work, what every start and end of an op asks.
+struct WorkFacts {
+  WorkKind kind;
+  Stream stream;
+  TimeTerm exposed_as;
+  bool is_world;
 };
 
 // One transfer of a lane: who has arrived at the collective that is next.
@@ -60,10 +87,34 @@ class StepExecutor {
       transfers_.emplace_back(lane.transfers.size());
       runs_.emplace_back(lane.transfers.size());
     }
+    for (const Work& work : graph.works) {
+      facts_.push_back({work.kind, work.stream, work.exposed_as,
+                        work.communicator == Communicator::kWorld});
+    }
+    HERDSIM_CHECK(graph.works.size() <= UINT16_MAX);
+    for (const Program& program : graph.programs) {
+      std::vector<OpFacts> ops;
+      ops.reserve(program.ops.size());
+      for (const Op& op : program.ops) {
+        HERDSIM_CHECK(op.dependencies <= UINT16_MAX);
+        ops.push_back({op.first_dependency, static_cast<uint16_t>(op.dependencies),
+                       static_cast<uint16_t>(op.work.index())});
+      }
+      ops_.push_back(std::move(ops));
+    }
     size_t words = 0;
-    for (const FoldedRank& rank : job.ranks) {
-      first_word_.push_back(words);
-      words += graph.programs[rank.program].ops.size() / 64 + 1;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      RankState& state = ranks_[RankClassId(r)];
+      state.program = &graph.programs[job.ranks[RankClassId(r)].program];
+      state.ops = ops_[job.ranks[RankClassId(r)].program].data();
+      state.first_word = words;
+      words += state.program->ops.size() / 64 + 1;
+      for (size_t stream = 0; stream < kStreams; ++stream) {
+        const std::vector<OpId>& order = state.program->stream_order[stream];
+        state.next[stream] = order.data();
+        state.last[stream] = order.data() + order.size();
+        if (stream != kReceives && !order.empty()) state.open |= bit_of(stream);
+      }
     }
     done_.assign(words, 0);
     trace_of_.assign(job.ranks.size(), kUntraced);
@@ -100,29 +151,31 @@ class StepExecutor {
 
   // -- Programs -------------------------------------------------------------------------------------------------
 
-  const Program& program(RankClassId rank) const {
-    return graph_.programs[job_.ranks[rank].program];
+  const Op& op_of(RankClassId rank, OpId op) const { return ranks_[rank].program->ops[op.index()]; }
+  WorkId work_of(RankClassId rank, OpId op) const {
+    return WorkId(ranks_[rank].ops[op.index()].work);
   }
-  const Op& op_of(RankClassId rank, OpId op) const { return program(rank).ops[op.index()]; }
-  const Work& work_of(RankClassId rank, OpId op) const {
-    return graph_.works[op_of(rank, op).work];
-  }
-  bool is_done(RankClassId rank, OpId op) const {
-    return (done_[first_word_[rank.index()] + op.index() / 64] >> (op.index() % 64) & 1) != 0;
+  const WorkFacts& facts_of(RankClassId rank, OpId op) const { return facts_[work_of(rank, op)]; }
+  bool is_done(const RankState& state, OpId op) const {
+    return (done_[state.first_word + op.index() / 64] >> (op.index() % 64) & 1) != 0;
   }
   void set_done(RankClassId rank, OpId op) {
-    done_[first_word_[rank.index()] + op.index() / 64] |= uint64_t{1} << (op.index() % 64);
+    done_[ranks_[rank].first_word + op.index() / 64] |= uint64_t{1} << (op.index() % 64);
     last_end_ = engine_.now();
   }
-  // The op at the head of a stream, if the stream has one left.
-  const OpId* head(RankClassId rank, size_t stream) const {
-    const std::vector<OpId>& order = program(rank).stream_order[stream];
-    const uint32_t cursor = ranks_[rank].cursor[stream];
-    return cursor < order.size() ? &order[cursor] : nullptr;
-  }
-  const OpId* first_missing(RankClassId rank, OpId op) const {
-    for (const OpId& dependency : program(rank).dependencies_of(op_of(rank, op))) {
-      if (!is_done(rank, dependency)) return &dependency;
+  // The first op that the next one of a stream waits for; null: none. Requires: the stream is open.
+  const OpId* first_missing(RankState& state, size_t stream) const {
+    if ((state.blocked & bit_of(stream)) != 0) {
+      if (!is_done(state, state.missing[stream])) return &state.missing[stream];
+      state.blocked &= static_cast<uint16_t>(~bit_of(stream));
+    }
+    const OpFacts op = state.ops[state.next[stream]->index()];
+    const OpId* const first = state.program->dependencies.data() + op.first_dependency;
+    for (const OpId* dependency = first; dependency != first + op.dependencies; ++dependency) {
+      if (is_done(state, *dependency)) continue;
+      state.blocked |= bit_of(stream);
+      state.missing[stream] = *dependency;
+      return &state.missing[stream];
     }
     return nullptr;
   }
@@ -130,18 +183,17 @@ class StepExecutor {
   // Starts whatever can start on the rank, then books what its compute stream does now.
   void advance(RankClassId rank) {
     RankState& state = ranks_[rank];
-    for (size_t stream = 0; stream < kStreams; ++stream) {
-      if (stream == kReceives || (state.running >> stream & 1) != 0) continue;
-      const OpId* op = head(rank, stream);
-      if (op == nullptr || first_missing(rank, *op) != nullptr) continue;
-      state.running |= static_cast<uint16_t>(1U << stream);
-      start(rank, *op);
+    for (uint32_t idle = state.open & ~uint32_t{state.running}; idle != 0; idle &= idle - 1) {
+      const auto stream = static_cast<size_t>(std::countr_zero(idle));
+      if (first_missing(state, stream) != nullptr) continue;
+      state.running |= bit_of(stream);
+      start(rank, *state.next[stream]);
     }
     book(rank);
   }
 
   void start(RankClassId rank, OpId op) {
-    switch (work_of(rank, op).kind) {
+    switch (facts_of(rank, op).kind) {
       case WorkKind::kCompute:
         return start_compute(rank, op);
       case WorkKind::kCollective:
@@ -158,12 +210,27 @@ class StepExecutor {
 
   void finish(RankClassId rank, size_t stream, Instant started) {
     RankState& state = ranks_[rank];
-    const OpId op = *head(rank, stream);
+    const OpId op = *state.next[stream];
     record(rank, op, started);
     set_done(rank, op);
-    state.running &= static_cast<uint16_t>(~(1U << stream));
-    ++state.cursor[stream];
+    state.running &= static_cast<uint16_t>(~bit_of(stream));
+    if (++state.next[stream] == state.last[stream]) {
+      state.open &= static_cast<uint16_t>(~bit_of(stream));
+    } else {
+      fetch_ahead(state, stream);
+    }
     advance(rank);
+  }
+
+  // A program is read once, in several places at a time, and is larger than a cache: its ops are asked for before they are
+  // needed.
+  static void fetch_ahead(const RankState& state, size_t stream) {
+    constexpr ptrdiff_t kOps = 4, kDependencies = 2;
+    const OpId* const next = state.next[stream];
+    if (state.last[stream] - next <= kOps) return;
+    __builtin_prefetch(&state.ops[next[kOps].index()]);
+    const OpFacts& op = state.ops[next[kDependencies].index()];
+    __builtin_prefetch(state.program->dependencies.data() + op.first_dependency);
   }
 
   void record(RankClassId rank, OpId op, Instant started) {
@@ -176,27 +243,29 @@ class StepExecutor {
   void start_compute(RankClassId rank, OpId op) {
     book(rank);
     RankState& state = ranks_[rank];
+    const WorkCost& cost = costs_.works[work_of(rank, op)];
     state.op = op;
     state.started = engine_.now();
     state.updated = engine_.now();
-    state.work_left = duration_on(rank, op).nanoseconds() * sms_;
+    state.uneven = beyond_mean(rank, op, cost);
+    state.alone = at_speed_of(rank, cost.total + state.uneven);
+    state.work_left = state.alone.nanoseconds() * sms_;
     schedule_end(rank);
   }
 
   // What the rank's share of uneven work adds to that of the mean rank; negative where it has less.
-  Duration beyond_mean(RankClassId rank, const Op& op, const WorkCost& cost) const {
+  Duration beyond_mean(RankClassId rank, OpId op, const WorkCost& cost) const {
     if (cost.uneven == Uneven::kNot) return Duration::zero();
     const double share = graph_.uneven[static_cast<size_t>(cost.uneven)].at(
-        job_.ranks[rank].representative, op.micro_batch);
+        job_.ranks[rank].representative, op_of(rank, op).micro_batch);
     return nanoseconds(static_cast<int64_t>(
         std::floor(static_cast<double>(cost.uneven_time.nanoseconds()) * (share - 1))));
   }
 
   // A GPU at a fraction of the nominal speed takes that much longer.
-  Duration duration_on(RankClassId rank, OpId op) const {
-    const WorkCost& cost = costs_.works[op_of(rank, op).work];
-    const Duration nominal = cost.total + beyond_mean(rank, op_of(rank, op), cost);
+  Duration at_speed_of(RankClassId rank, Duration nominal) const {
     const double factor = job_.ranks[rank].compute_factor;
+    if (factor == 1) return nominal;
     return nanoseconds(
         static_cast<int64_t>(std::ceil(static_cast<double>(nominal.nanoseconds()) / factor)));
   }
@@ -218,7 +287,7 @@ class StepExecutor {
   // The host works beside everything its GPU does.
   void start_host(RankClassId rank, OpId op) {
     constexpr auto kHost = static_cast<size_t>(Stream::kHost);
-    engine_.after(costs_.works[op_of(rank, op).work].total,
+    engine_.after(costs_.works[work_of(rank, op)].total,
                   [this, rank, started = engine_.now()] { finish(rank, kHost, started); });
   }
 
@@ -226,7 +295,7 @@ class StepExecutor {
   void hold_sms(RankClassId rank, int64_t sms) {
     RankState& state = ranks_[rank];
     state.sms_held += sms;
-    if (!state.end) return;
+    if (!state.end || sms == 0) return;
     const int64_t elapsed = (engine_.now() - state.updated).nanoseconds();
     state.work_left -= elapsed * state.speed;
     state.updated = engine_.now();
@@ -282,7 +351,7 @@ class StepExecutor {
   }
 
   void arrive(RankClassId rank, OpId op) {
-    const WorkId work = op_of(rank, op).work;
+    const WorkId work = work_of(rank, op);
     const uint32_t lane_index = map_.lane_of_work[work];
     const FoldedLane& lane = job_.lanes[lane_index];
     const uint32_t index = lane.transfer_of[rank.index()];
@@ -316,7 +385,7 @@ class StepExecutor {
     const Instant started = state.started;
     state = {};
     count_run(lane_index, index, work, started);
-    const size_t stream = static_cast<size_t>(graph_.works[work].stream);
+    const size_t stream = static_cast<size_t>(facts_[work].stream);
     const CollectivePlan& plan = plans_[work.index()][transfer.shape];
     for (const RankClassId member : lane.members_of(transfer)) {
       hold_sms(member, -plan.channels);
@@ -387,7 +456,7 @@ class StepExecutor {
     land(route.receiver, receive);
     record(route.receiver, receive, started);
     set_done(route.receiver, receive);
-    finish(sender, static_cast<size_t>(work_of(sender, op).stream), started);
+    finish(sender, static_cast<size_t>(facts_of(sender, op).stream), started);
     advance(route.receiver);
   }
 
@@ -420,43 +489,42 @@ class StepExecutor {
   // The kernel that just ended: its own terms, then what its GPU and the transfers beside it added.
   void book_kernel(RankClassId rank) {
     RankState& state = ranks_[rank];
-    const WorkCost& cost = costs_.works[op_of(rank, state.op).work];
+    const WorkCost& cost = costs_.works[work_of(rank, state.op)];
     for (size_t t = 0; t < kTimeTerms; ++t) add(rank, static_cast<TimeTerm>(t), cost.terms[t]);
-    const Duration alone = duration_on(rank, state.op);
-    const Duration uneven = beyond_mean(rank, op_of(rank, state.op), cost);
-    add(rank, TimeTerm::kCompute, uneven);
-    add(rank, TimeTerm::kStraggler, alone - cost.total - uneven);
-    add(rank, TimeTerm::kOther, engine_.now() - state.started - alone);
+    add(rank, TimeTerm::kCompute, state.uneven);
+    add(rank, TimeTerm::kStraggler, state.alone - cost.total - state.uneven);
+    add(rank, TimeTerm::kOther, engine_.now() - state.started - state.alone);
     state.since = engine_.now();
   }
 
-  TimeTerm waiting_term(RankClassId rank) const {
-    const OpId* op = head(rank, kCompute);
-    if (op == nullptr) return TimeTerm::kBubble;
-    const OpId* missing = first_missing(rank, *op);
+  TimeTerm waiting_term(RankClassId rank) {
+    RankState& state = ranks_[rank];
+    if ((state.open & bit_of(kCompute)) == 0) return TimeTerm::kBubble;
+    const OpId* missing = first_missing(state, kCompute);
     return missing == nullptr ? TimeTerm::kOther : term_of(rank, *missing);
   }
 
   // What an op that has not ended is waiting for or doing.
-  TimeTerm term_of(RankClassId rank, OpId op) const {
-    const Work& work = work_of(rank, op);
+  TimeTerm term_of(RankClassId rank, OpId op) {
+    RankState& state = ranks_[rank];
+    const WorkFacts& work = facts_of(rank, op);
     if (work.kind == WorkKind::kReceive) {
       return is_in_flight(rank, op) ? TimeTerm::kExposedPp : TimeTerm::kBubble;
     }
     const size_t stream = static_cast<size_t>(work.stream);
-    const OpId current = *head(rank, stream);
-    const Work& doing = work_of(rank, current);
-    if ((ranks_[rank].running >> stream & 1) == 0) {
-      const OpId* missing = first_missing(rank, current);
+    const OpId current = *state.next[stream];
+    const WorkFacts& doing = facts_of(rank, current);
+    if ((state.running & bit_of(stream)) == 0) {
+      const OpId* missing = first_missing(state, stream);
       return missing == nullptr ? doing.exposed_as : term_of(rank, *missing);
     }
     if (doing.kind != WorkKind::kCollective) return doing.exposed_as;
-    const uint32_t lane = map_.lane_of_work[op_of(rank, current).work];
+    const uint32_t lane = map_.lane_of_work[work_of(rank, current)];
     if (transfers_[lane][job_.lanes[lane].transfer_of[rank.index()]].running) {
       return doing.exposed_as;
     }
     // Arrived, and the others have not. At the end of the step that is the pipeline draining.
-    return doing.communicator == Communicator::kWorld ? TimeTerm::kBubble : TimeTerm::kStraggler;
+    return doing.is_world ? TimeTerm::kBubble : TimeTerm::kStraggler;
   }
 
   void book_tail(RankClassId rank) {
@@ -468,12 +536,11 @@ class StepExecutor {
 
   void collect_blocked(RankClassId rank) {
     constexpr size_t kEnough = 8;
+    RankState& state = ranks_[rank];
     for (size_t stream = 0; stream < kStreams; ++stream) {
-      if (stream == kReceives || outcome_.deadlock.size() >= kEnough) continue;
-      const OpId* op = head(rank, stream);
-      if (op == nullptr) continue;
-      const OpId* missing = first_missing(rank, *op);
-      const Op& blocked = op_of(rank, *op);
+      if ((state.open & bit_of(stream)) == 0 || outcome_.deadlock.size() >= kEnough) continue;
+      const OpId* missing = first_missing(state, stream);
+      const Op& blocked = op_of(rank, *state.next[stream]);
       std::string why = "other members of its group";
       if (missing != nullptr) {
         const Op& before = op_of(rank, *missing);
@@ -496,8 +563,9 @@ class StepExecutor {
   std::vector<std::vector<TransferState>> transfers_;  // by lane
   std::vector<std::vector<RunCounts>> runs_;           // likewise
   std::vector<std::vector<CollectivePlan>> plans_;     // by work and shape
-  std::vector<size_t> first_word_;                     // by rank class
-  std::vector<uint64_t> done_;                         // bits
+  TypedVector<WorkId, WorkFacts> facts_;
+  TypedVector<ProgramId, std::vector<OpFacts>> ops_;
+  std::vector<uint64_t> done_;  // bits, by rank class and op
   TypedVector<RankClassId, std::vector<OpId>> flights_;
   TypedVector<RankClassId, uint32_t> trace_of_;
   Instant last_end_;

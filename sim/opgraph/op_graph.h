@@ -112,6 +112,8 @@ struct OpGraph {
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(const TypedVector<WorkId, Work>& works);
+  // Makes room for a program of the size of `like`: programs of the stages of a pipeline are much alike.
+  void reserve(const Program& like);
   OpId add(WorkId work, std::span<const OpId> dependencies, int32_t micro_batch = -1,
            int32_t chunk = -1);
   OpId last() const { return OpId(program_.ops.size() - 1); }
