@@ -173,12 +173,15 @@ void append_rows(std::vector<JobCase>& cases) {
 
 }  // namespace
 
-std::vector<JobCase> job_cases() {
-  std::vector<JobCase> cases;
-  append_named(cases);
-  append_uneven(cases);
-  append_rows(cases);
-  return cases;
+const std::vector<JobCase>& job_cases() {
+  static const std::vector<JobCase> kCases = [] {
+    std::vector<JobCase> cases;
+    append_named(cases);
+    append_uneven(cases);
+    append_rows(cases);
+    return cases;
+  }();
+  return kCases;
 }
 
 }  // namespace herdsim
