@@ -168,6 +168,10 @@ int append_dense_backward(const BlockBuilder& b, int at, BackwardPart part) {
   return append_mlp_backward(b, at, false, part);
 }
 
+int append_shared_experts_forward(const BlockBuilder& b, int at, std::string_view again) {
+  return append_mlp_forward(b, at, true, {}, again);
+}
+
 int append_experts_forward(const BlockBuilder& b, int at, const FeedForwardParts& parts,
                            std::string_view again) {
   const ExpertSteps steps(b);

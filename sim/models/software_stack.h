@@ -70,6 +70,21 @@ struct SoftwareStack {
   // Bytes a token and layer kept for the backward pass, beside what attention needs: same form as traffic.
   double activation_hidden_bytes = 10;
   double activation_ffn_bytes = 6;
+  // With fp8 products: their inputs are kept in fp8 for the weight gradients, where they are the fp8 copies already; and
+  // what the activation function reads is kept in fp8, too.
+  bool fp8_keeps_inputs = false;
+  bool fp8_keeps_activation_inputs = false;
+  // With fp8 products: bytes an element kept of the attention's output, which is read by its own backward pass and by the
+  // weight gradient of the projection. 3: in bf16 for the one and in fp8 for the other.
+  double fp8_attention_output_bytes = 2;
+  // What experts send back is kept for the gradient of the router's weights; not where these are applied before the
+  // experts' last product.
+  bool keeps_expert_results = true;
+  // Bytes a parameter of a gradient beside the one it is accumulated in: what a backward pass wrote and is still to be added.
+  double gradient_copy_bytes = 0;
+  // Whole [tokens, hidden] tensors of asynchronous tensor-parallel transfers that cannot be reused yet, because the host has
+  // launched far ahead of the GPU (PyTorch's record_stream). None where the host waits for messages between stages.
+  double transfer_tensors_in_flight = 0;
 
   // Copies that tensor-parallel transfers need: bytes an element of the gathered tensor, once a transfer (a DTensor
   // gathers along the batch and concatenates along the sequence: read and write, 4).

@@ -44,6 +44,7 @@ class RelationCheck {
     context_parallel();
     ranks();
     sequence();
+    recomputation();
     batch_and_schedule();
     degraded();
     names();
@@ -312,6 +313,27 @@ class RelationCheck {
             fmt::format("global_batch / (dp * micro_batch) * pp * virtual_stages up to {:.0e}",
                         kMaxPasses));
     }
+  }
+
+  void recomputation() {
+    const Training& t = s_.training;
+    if (t.recompute_modules.empty() ||
+        !sound({"training.recompute", "training.recompute_modules"})) {
+      return;
+    }
+    if (t.recompute != Recompute::kSelective) {
+      fault("training.recompute_modules", "say what selective recomputation makes again",
+            "recompute: SELECTIVE beside them, or none of them");
+    }
+    const auto needs = [&](RecomputeModule module, bool has, std::string_view what) {
+      if (t.selects(module) && !has) {
+        fault("training.recompute_modules", fmt::format("the model has no {}", what));
+      }
+    };
+    needs(RecomputeModule::kMlaUpProjection, s_.model.is_latent(), "latent attention");
+    needs(RecomputeModule::kSharedExperts, s_.model.shared_experts > 0, "shared experts");
+    needs(RecomputeModule::kExperts, s_.model.is_moe(), "experts");
+    needs(RecomputeModule::kMlp, s_.model.dense_layers() > 0, "layer without experts");
   }
 
   void batch_and_schedule() {

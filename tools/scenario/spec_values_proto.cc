@@ -19,6 +19,7 @@ static_assert(static_cast<int>(TpOverlap::kChunked) == spec::Software::CHUNKED);
 static_assert(static_cast<int>(Sharding::kFsdpKeep) == spec::Parallel::FSDP_KEEP);
 static_assert(static_cast<int>(Recompute::kKeepQkvAndOutput) ==
               spec::Training::KEEP_QKV_AND_OUTPUT);
+static_assert(static_cast<int>(RecomputeModule::kExperts) == spec::Training::EXPERTS);
 static_assert(static_cast<int>(ContextParallel::kAllToAll) == spec::Parallel::ALL_TO_ALL);
 static_assert(static_cast<int>(OptimizerState::kBf16Moments) == spec::Training::ADAM_BF16_MOMENTS);
 static_assert(static_cast<int>(Axis::kDp) == spec::Parallel::DP);
@@ -81,6 +82,12 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_grouped_gemm(s.grouped_gemm);
   m->set_shared_expert_overlap(s.shared_expert_overlap);
   m->set_pass_overlap(s.pass_overlap);
+  m->set_fp8_keeps_inputs(s.fp8_keeps_inputs);
+  m->set_fp8_keeps_activation_inputs(s.fp8_keeps_activation_inputs);
+  m->set_fp8_attention_output_bytes(s.fp8_attention_output_bytes);
+  m->set_keeps_expert_results(s.keeps_expert_results);
+  m->set_gradient_copy_bytes(s.gradient_copy_bytes);
+  m->set_transfer_tensors_in_flight(s.transfer_tensors_in_flight);
   m->set_expert_dispatch_type(enum_cast<spec::DataType>(s.expert_dispatch_type));
   m->set_host_microseconds_per_expert_layer(s.host_microseconds_per_expert_layer);
 }
@@ -181,11 +188,20 @@ ParallelPlan plan_from_message(const spec::Parallel& m) {
           .order = order_from_message(m)};
 }
 
+std::vector<RecomputeModule> modules_from_message(const spec::Training& m) {
+  std::vector<RecomputeModule> modules;
+  for (const int module : m.recompute_modules()) {
+    modules.push_back(enum_cast<RecomputeModule>(module));
+  }
+  return modules;
+}
+
 Training training_from_message(const spec::Training& m) {
   return {.sequence_length = m.sequence_length(),
           .global_batch = m.global_batch(),
           .precision = enum_cast<DataType>(m.precision()),
           .recompute = enum_cast<Recompute>(m.recompute()),
+          .recompute_modules = modules_from_message(m),
           .recompute_fraction = m.recompute_fraction(),
           .recompute_layers = m.recompute_layers(),
           .optimizer = enum_cast<OptimizerState>(m.optimizer()),
@@ -468,6 +484,12 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .expert_dispatch_type = enum_cast<DataType>(m.expert_dispatch_type()),
           .activation_hidden_bytes = m.activation_hidden_bytes(),
           .activation_ffn_bytes = m.activation_ffn_bytes(),
+          .fp8_keeps_inputs = m.fp8_keeps_inputs(),
+          .fp8_keeps_activation_inputs = m.fp8_keeps_activation_inputs(),
+          .fp8_attention_output_bytes = m.fp8_attention_output_bytes(),
+          .keeps_expert_results = m.keeps_expert_results(),
+          .gradient_copy_bytes = m.gradient_copy_bytes(),
+          .transfer_tensors_in_flight = m.transfer_tensors_in_flight(),
           .tp_copy_bytes = m.tp_copy_bytes(),
           .unpad_hidden_bytes = m.unpad_hidden_bytes(),
           .recompute_stops_early = m.recompute_stops_early(),

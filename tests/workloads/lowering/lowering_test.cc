@@ -93,6 +93,41 @@ TEST(Lowering, products_add_up_to_six_flops_a_parameter_and_token) {
   }
 }
 
+// Each module adds the products it makes again and nothing else, whatever else is made again.
+TEST(Lowering, modules_to_recompute_add_their_own_products) {
+  int compared = 0;
+  for (const PlanCase& c : cases()) {
+    if (c.training.recompute != Recompute::kNone || c.training.schedule != "1f1b") continue;
+    const ModelArchitecture& m = c.model;
+    const auto tokens = static_cast<double>(c.training.tokens());
+    const double plain = computed(c.lower()).matrices;
+    const auto added = [&](RecomputeModule module, int64_t layers, int64_t parameters) {
+      PlanCase again = c;
+      again.training.recompute = Recompute::kSelective;
+      again.training.recompute_modules = {module};
+      again.software.recompute_stops_early = false;
+      EXPECT_NEAR(computed(again.lower()).matrices - plain,
+                  2 * static_cast<double>(layers * parameters) * tokens, 1e-9 * plain)
+          << c.name << ", module " << static_cast<int>(module);
+      ++compared;
+    };
+    added(RecomputeModule::kNorms, m.layers, 0);
+    added(RecomputeModule::kActivation, m.layers, 0);
+    added(RecomputeModule::kCoreAttention, m.layers, 0);
+    if (m.is_latent()) {
+      const int64_t down = m.hidden * m.latent_width(), output = m.attention_width() * m.hidden;
+      added(RecomputeModule::kMlaUpProjection, m.layers, m.attention_parameters() - down - output);
+    }
+    added(RecomputeModule::kMlp, m.dense_layers(), m.ffn_parameters());
+    if (!m.is_moe()) continue;
+    added(RecomputeModule::kExperts, m.expert_layers(),
+          (m.experts_per_token + m.shared_experts) * m.expert_parameters() + m.router_parameters());
+    added(RecomputeModule::kSharedExperts, m.expert_layers(),
+          m.shared_experts * m.expert_parameters());
+  }
+  EXPECT_GT(compared, 50);
+}
+
 TEST(Lowering, attention_is_the_causal_half_with_its_scores_computed_again) {
   for (const PlanCase& c : cases()) {
     const ModelFlops flops = model_flops(c.model, c.training);
