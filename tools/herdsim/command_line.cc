@@ -164,7 +164,12 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
     app.add_option("--table", options.table, "Predict the runs of this table")->type_name("RUNS.csv");
   }
   if (takes(kOutput)) app.add_option("-o,--output", options.output, "Where to write")->type_name("FILE");
-  if (takes(kSuite)) app.add_option("--suite", options.suite, "Which checks to run")->type_name("NAME");
+  if (takes(kSuite)) {
+    app.add_option("--suite", options.suite, "Which checks to run")->type_name("NAME");
+    app.add_option("--why", options.why,
+                   "Of one row, by id or number: which assumption, inside its range, explains the error")
+        ->type_name("ROW");
+  }
 }
 
 const Command* find_command(std::string_view name) {

@@ -45,6 +45,7 @@ struct Options {
   std::string table;  // --table, see tools/validation/run_table.h
   std::string output;
   std::string suite;
+  std::string why;  // --why, a row of what validate compares
 };
 
 }  // namespace herdsim

@@ -72,7 +72,8 @@ std::string letters_and_digits(std::string_view name) {
 
 class RowReading {
  public:
-  RowReading(const RunRow& row, const RowParts& parts) : row_(row), parts_(parts) {}
+  RowReading(const RunRow& row, const RowParts& parts, const std::vector<std::string>& sets)
+      : row_(row), parts_(parts), software_sets_(sets) {}
 
   RowScenario read() {
     s_.name = row_.id;
@@ -173,6 +174,11 @@ class RowReading {
                                         : "no record of the software stack " + row_.software);
     }
     s_.software = *stack;
+    if (!software_sets_.empty()) {
+      std::vector<std::string> sets = parts_.software_sets();
+      sets.insert(sets.end(), software_sets_.begin(), software_sets_.end());
+      s_.software = load_software(row_.software, sets);
+    }
     words_ = words_of(row_);
     return true;
   }
@@ -373,6 +379,7 @@ class RowReading {
 
   const RunRow& row_;
   const RowParts& parts_;
+  const std::vector<std::string>& software_sets_;
   RowWords words_;
   RowScenario out_;
   Scenario& s_ = out_.scenario;
@@ -382,11 +389,10 @@ class RowReading {
 
 RowParts::RowParts(const std::vector<std::string>& sets) {
   constexpr std::string_view kPrefix = "software.";
-  std::vector<std::string> of_software;
   Faults faults;
   for (const std::string& set : sets) {
     if (set.starts_with(kPrefix)) {
-      of_software.push_back(set.substr(kPrefix.size()));
+      software_sets_.push_back(set.substr(kPrefix.size()));
     } else {
       faults.add(
           {.field = "--set",
@@ -396,7 +402,7 @@ RowParts::RowParts(const std::vector<std::string>& sets) {
   }
   faults.throw_if_any();
   for (const std::string& name : catalog_names(CatalogKind::kSoftware)) {
-    software_.emplace(name, load_software(name, of_software));
+    software_.emplace(name, load_software(name, software_sets_));
   }
   for (const std::string& name : catalog_names(CatalogKind::kModels)) {
     models_.emplace(letters_and_digits(name), load_model(name));
@@ -425,8 +431,9 @@ const ModelArchitecture* RowParts::model(std::string_view name) const {
   return longest;
 }
 
-RowScenario scenario_of_row(const RunRow& row, const RowParts& parts) {
-  return RowReading(row, parts).read();
+RowScenario scenario_of_row(const RunRow& row, const RowParts& parts,
+                            const std::vector<std::string>& software_sets) {
+  return RowReading(row, parts, software_sets).read();
 }
 
 }  // namespace herdsim
