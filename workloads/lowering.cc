@@ -1,5 +1,6 @@
 #include "workloads/lowering.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/base/check.h"
@@ -126,7 +127,12 @@ ModelFlops model_flops(const ModelArchitecture& model, const Training& training)
   const double square =
       6.0 * static_cast<double>(model.layers * (model.query_width() + model.attention_width())) *
       static_cast<double>(training.sequence_length);
-  return {.causal = Flops(tokens * (6 * matrices + square / 2)),
+  // Of every second layer only the band of its window.
+  const double band = static_cast<double>(model.alternate_window) /
+                      static_cast<double>(training.sequence_length);
+  const double masked = model.alternate_window > 0 ? square / 2 * std::min(0.5, band) + square / 4
+                                                   : square / 2;
+  return {.causal = Flops(tokens * (6 * matrices + masked)),
           .full = Flops(tokens * (6 * matrices + square))};
 }
 

@@ -52,20 +52,22 @@ class StepWorkBuilder {
   void launch(UnitKind unit, bool has_experts) {
     const SoftwareStack& software = spec_.software;
     const PassTemplates& passes = out_.passes[index(unit)];
-    const auto transfers = [&](const WorkTemplate& steps) {
+    // Once the host has read the counts, a forward pass launches its experts itself.
+    const bool counts = software.host_microseconds_for_expert_counts > 0;
+    const auto transfers = [&](const WorkTemplate& steps, bool forward) {
       double count = 0;
       for (const TemplateStep& step : steps) {
         const Stream stream = works_[step.work].stream;
         if (stream == Stream::kTp || stream == Stream::kEp) ++count;
       }
       return count * software.host_microseconds_per_transfer +
-             (has_experts ? software.host_microseconds_per_expert_layer : 0);
+             (has_experts && !(counts && forward) ? software.host_microseconds_per_expert_layer : 0);
     };
     out_.launch[index(unit)] = {
         host_work("launch forward",
-                  software.host_microseconds_per_layer_forward + transfers(passes.forward)),
+                  software.host_microseconds_per_layer_forward + transfers(passes.forward, true)),
         host_work("launch backward",
-                  software.host_microseconds_per_layer_backward + transfers(passes.backward))};
+                  software.host_microseconds_per_layer_backward + transfers(passes.backward, false))};
   }
 
   std::optional<WorkId> host_work(std::string name, double microseconds) {

@@ -267,7 +267,7 @@ class StepExecutor {
       const Work& work = graph_.works[WorkId(w)];
       if (work.kind == WorkKind::kCollective) {
         for (const GroupShape& shape : job_.lanes[map_.lane_of_work[WorkId(w)]].shapes) {
-          plans_[w].push_back(plan_collective(work.collective, work.bytes, shape, tuning));
+          plans_[w].push_back(plan_of(work, shape, tuning));
         }
       } else if (work.kind == WorkKind::kSend) {
         // By slot, then shape.

@@ -67,6 +67,13 @@ struct SoftwareStack {
   bool pass_overlap = false;
   // In which tokens are sent to experts; results and gradients travel in bf16.
   DataType expert_dispatch_type = DataType::kBf16;
+  // A token goes once to each host and GPU that has experts of it (DeepEP, HybridEP), or else once for every expert.
+  bool expert_dispatch_once = false;
+  // Small kernels of a layer of experts, a launch each: routing, sorting and counting, in a forward and a backward pass;
+  // and with fp8 products the largest value, scale and cast of each tensor that an expert's products read.
+  double expert_kernels_forward = 0;
+  double expert_kernels_backward = 0;
+  double expert_fp8_kernels = 0;
   // Bytes a token and layer kept for the backward pass, beside what attention needs: same form as traffic.
   double activation_hidden_bytes = 10;
   double activation_ffn_bytes = 6;
@@ -87,7 +94,10 @@ struct SoftwareStack {
   double host_microseconds_per_layer_forward = 0;
   double host_microseconds_per_layer_backward = 0;
   double host_microseconds_per_transfer = 0;  // beside, for each tensor-parallel collective of the layer
-  double host_microseconds_per_expert_layer = 0;  // beside, for each pass of a layer of experts: routing, counts back to the host
+  double host_microseconds_per_expert_layer = 0;  // beside, for each pass of a layer of experts
+  // The host waits for the counts of tokens of each expert before it launches their exchange, and takes this long to go on;
+  // 0: it does not wait, as where experts have a fixed capacity.
+  double host_microseconds_for_expert_counts = 0;
   double host_microseconds_per_layer_optimizer = 0;  // to launch the update of a layer's tensors; a floor of the update
   double host_milliseconds_per_step = 0;  // loader hand-over, logging, garbage collection, python
   // Standard deviation over GPUs of the time a step takes beyond its mean: the slowest holds all up, once a step.

@@ -4,6 +4,11 @@
 
 namespace herdsim {
 
+CollectivePlan plan_of(const Work& work, const GroupShape& group, const NcclTuning& tuning) {
+  return plan_collective(work.collective, once_a_place(work.bytes, work.routing, group), group,
+                         tuning);
+}
+
 ProgramBuilder::ProgramBuilder(const TypedVector<WorkId, Work>& works) : works_(works) {
   program_.stream_order.resize(kStreams);
 }

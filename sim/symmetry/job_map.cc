@@ -99,7 +99,7 @@ class JobMapper {
         // A plan that loads nothing stands for a message too small to share.
         plans.push_back(work.bytes <= kLatencyOnly
                             ? CollectivePlan{}
-                            : plan_collective(work.collective, work.bytes, shape, machine_.tuning));
+                            : plan_of(work, shape, machine_.tuning));
       }
       const auto same = std::find_if(lanes.begin(), lanes.end(), [&](const CollectiveLane& lane) {
         return lane.communicator == work.communicator &&

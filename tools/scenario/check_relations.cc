@@ -105,6 +105,7 @@ class RelationCheck {
           fmt::format("{} of {} layers leave none for the experts", m.first_dense_layers, m.layers),
           fmt::format("0 to {}", m.layers - 1));
     }
+    expert_groups();
     expert_ranks();
     if (s_.training.expert_imbalance > static_cast<double>(p_.ep)) {
       fault("training.expert_imbalance",
@@ -114,6 +115,27 @@ class RelationCheck {
     }
     if (p_.is_hybrid()) {
       fault("parallel.dp_shard", "replicas of shards are not modelled beside experts", "0");
+    }
+  }
+
+  void expert_groups() {
+    const ModelArchitecture& m = s_.model;
+    if (m.expert_groups == 0 && m.expert_groups_per_token == 0) return;
+    if (m.expert_groups == 0 || m.experts % m.expert_groups != 0) {
+      fault("model.expert_groups",
+            fmt::format("{} does not divide experts ({})", m.expert_groups, m.experts),
+            divisors_of(m.experts, m.experts));
+      return;
+    }
+    const int64_t open = m.expert_groups_per_token;
+    if (open < 1 || open > m.expert_groups ||
+        open * (m.experts / m.expert_groups) < m.experts_per_token) {
+      const int64_t a_group = m.experts / m.expert_groups;
+      fault("model.expert_groups_per_token",
+            fmt::format("{} of {} groups for {} experts a token", open, m.expert_groups,
+                        m.experts_per_token),
+            fmt::format("{} to {}", (m.experts_per_token + a_group - 1) / a_group,
+                        m.expert_groups));
     }
   }
 

@@ -82,7 +82,12 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_shared_expert_overlap(s.shared_expert_overlap);
   m->set_pass_overlap(s.pass_overlap);
   m->set_expert_dispatch_type(enum_cast<spec::DataType>(s.expert_dispatch_type));
+  m->set_expert_dispatch_once(s.expert_dispatch_once);
+  m->set_expert_kernels_forward(s.expert_kernels_forward);
+  m->set_expert_kernels_backward(s.expert_kernels_backward);
+  m->set_expert_fp8_kernels(s.expert_fp8_kernels);
   m->set_host_microseconds_per_expert_layer(s.host_microseconds_per_expert_layer);
+  m->set_host_microseconds_for_expert_counts(s.host_microseconds_for_expert_counts);
 }
 
 void to_message(const ClusterSpec& c, spec::Cluster* m) {
@@ -372,6 +377,9 @@ void default_spec(spec::Scenario* message) {
   model->set_shared_experts(defaults.model.shared_experts);
   model->set_expert_ffn(defaults.model.expert_ffn);
   model->set_first_dense_layers(defaults.model.first_dense_layers);
+  model->set_expert_groups(defaults.model.expert_groups);
+  model->set_expert_groups_per_token(defaults.model.expert_groups_per_token);
+  model->set_alternate_window(defaults.model.alternate_window);
   model->set_kv_lora_rank(defaults.model.kv_lora_rank);
   model->set_q_lora_rank(defaults.model.q_lora_rank);
   model->set_rope_head_dim(defaults.model.rope_head_dim);
@@ -406,6 +414,9 @@ ModelArchitecture model_from_message(const spec::Model& m) {
           .shared_experts = m.shared_experts(),
           .expert_ffn = m.expert_ffn(),
           .first_dense_layers = m.first_dense_layers(),
+          .expert_groups = m.expert_groups(),
+          .expert_groups_per_token = m.expert_groups_per_token(),
+          .alternate_window = m.alternate_window(),
           .kv_lora_rank = m.kv_lora_rank(),
           .q_lora_rank = m.q_lora_rank(),
           .rope_head_dim = m.rope_head_dim(),
@@ -466,6 +477,10 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .shared_expert_overlap = m.shared_expert_overlap(),
           .pass_overlap = m.pass_overlap(),
           .expert_dispatch_type = enum_cast<DataType>(m.expert_dispatch_type()),
+          .expert_dispatch_once = m.expert_dispatch_once(),
+          .expert_kernels_forward = m.expert_kernels_forward(),
+          .expert_kernels_backward = m.expert_kernels_backward(),
+          .expert_fp8_kernels = m.expert_fp8_kernels(),
           .activation_hidden_bytes = m.activation_hidden_bytes(),
           .activation_ffn_bytes = m.activation_ffn_bytes(),
           .tp_copy_bytes = m.tp_copy_bytes(),
@@ -476,6 +491,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .host_microseconds_per_layer_backward = m.host_microseconds_per_layer_backward(),
           .host_microseconds_per_transfer = m.host_microseconds_per_transfer(),
           .host_microseconds_per_expert_layer = m.host_microseconds_per_expert_layer(),
+          .host_microseconds_for_expert_counts = m.host_microseconds_for_expert_counts(),
           .host_microseconds_per_layer_optimizer = m.host_microseconds_per_layer_optimizer(),
           .host_milliseconds_per_step = m.host_milliseconds_per_step(),
           .step_jitter_milliseconds = m.step_jitter_milliseconds(),

@@ -44,8 +44,8 @@ std::string label_of(const Lane& lane, const Work& work) {
 Bytes volume_of(const RunStep& step, const FoldedLane& lane, uint32_t transfer, WorkId work) {
   const Work& w = step.graph.works[work];
   const GroupShape& shape = lane.shapes[lane.transfers[transfer].shape];
-  const CollectiveKind kind = lane.is_message ? CollectiveKind::kSendRecv : w.collective;
-  return plan_collective(kind, w.bytes, shape, step.tuning).volume;
+  if (!lane.is_message) return plan_of(w, shape, step.tuning).volume;
+  return plan_collective(CollectiveKind::kSendRecv, w.bytes, shape, step.tuning).volume;
 }
 
 // Names links by what is at their lower end.

@@ -123,8 +123,7 @@ std::vector<TransferLine> transfer_lines(const OpGraph& graph, const JobMap& map
     if (work.kind == WorkKind::kCollective) {
       const GroupShape& shape = map.lanes[map.lane_of_work[WorkId(w)]].shapes.front();
       if (shape.ranks == 1) continue;
-      lines.push_back({WorkId(w), shape,
-                       plan_collective(work.collective, work.bytes, shape, tuning)});
+      lines.push_back({WorkId(w), shape, plan_of(work, shape, tuning)});
     } else if (work.kind == WorkKind::kSend && !map.message_lane.empty()) {
       const GroupShape& shape = map.lanes[map.message_lane.front()].shapes.back();
       lines.push_back({WorkId(w), shape,

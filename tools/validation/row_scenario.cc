@@ -160,6 +160,9 @@ class RowReading {
     m.shared_experts = known->shared_experts;
     m.expert_ffn = known->expert_ffn;
     m.first_dense_layers = std::min(known->first_dense_layers, m.layers - 1);
+    m.expert_groups = known->expert_groups;
+    m.expert_groups_per_token = known->expert_groups_per_token;
+    m.alternate_window = known->alternate_window;
     m.kv_lora_rank = known->kv_lora_rank;
     m.q_lora_rank = known->q_lora_rank;
     m.rope_head_dim = known->rope_head_dim;

@@ -96,7 +96,10 @@ TEST(Lowering, products_add_up_to_six_flops_a_parameter_and_token) {
 TEST(Lowering, attention_is_the_causal_half_with_its_scores_computed_again) {
   for (const PlanCase& c : cases()) {
     const ModelFlops flops = model_flops(c.model, c.training);
-    const double model_attention = 2 * (flops.full.count() - flops.causal.count()) / 2;
+    const auto matrices = static_cast<double>(c.model.active_matrix_parameters() +
+                                              c.model.embedding_parameters());
+    const double model_attention =
+        flops.causal.count() - 6 * matrices * static_cast<double>(c.training.tokens());
     // Of the model: 4 forward and 8 backward. Done: 10 backward, and 4 more where recomputed.
     const double done = c.training.recompute == Recompute::kNone ? 14 : 18;
     EXPECT_EQ(computed(c.lower()).attention * 12, model_attention * done) << c.name;
@@ -367,8 +370,16 @@ TEST(Lowering, tokens_go_to_experts_and_back_in_every_pass) {
         if (work.communicator != Communicator::kExpert || work.kind != WorkKind::kCollective) {
           continue;
         }
+        // How many tokens go to each expert, before the first of them leaves.
+        if (work.collective == CollectiveKind::kAllGather) {
+          EXPECT_GT(c.software.host_microseconds_for_expert_counts, 0) << c.name;
+          EXPECT_EQ(times, 0) << c.name;
+          EXPECT_EQ(work.bytes.count(), c.plan.ep * c.model.experts * 8) << c.name;
+          continue;
+        }
         ++times;
         EXPECT_EQ(work.collective, CollectiveKind::kAllToAll);
+        EXPECT_EQ(work.routing.experts, c.software.expert_dispatch_once ? c.model.experts : 0);
         EXPECT_EQ(work.bytes.count(),
                   2 * c.spec().local_tokens() * c.model.experts_per_token * c.model.hidden)
             << c.name;

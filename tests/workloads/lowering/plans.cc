@@ -97,6 +97,22 @@ const Variant kVariants[] = {
        make_experts(c);
        c.software.pass_overlap = true;
      }},
+    {"experts, counted by the host",
+     [](PlanCase& c) {
+       make_experts(c);
+       c.software.host_microseconds_for_expert_counts = 100;
+       c.software.host_microseconds_per_expert_layer = 1000;
+       c.software.expert_dispatch_once = true;
+     }},
+    {"experts, counted by the host, pairs of passes, full",
+     [](PlanCase& c) {
+       make_experts(c);
+       c.software.host_microseconds_for_expert_counts = 100;
+       c.software.host_microseconds_per_expert_layer = 1000;
+       c.software.pass_overlap = true;
+       c.training.recompute = Recompute::kFull;
+     }},
+    {"every second layer in a window", [](PlanCase& c) { c.model.alternate_window = 32; }},
     {"pairs of passes", [](PlanCase& c) { c.software.pass_overlap = true; }},
     {"ring", [](PlanCase& c) { c.plan.context = ContextParallel::kRing; }},
     {"exchange of heads", [](PlanCase& c) { c.plan.context = ContextParallel::kAllToAll; }},
