@@ -106,12 +106,13 @@ OpGraph lower_step(const WorkloadSpec& spec, const ScheduleRow& schedule,
   OpGraph graph;
   graph.grid = spec.plan.grid(is_mirrored(schedule));
   const StepWork work = step_work(spec, graph.grid, graph.works);
+  const std::vector<ChunkBuckets> buckets = parameter_buckets(spec, layout.units, work, graph.works);
   MessageTable forward(layout.chunks(), layout.shape.micro_batches);
   MessageTable backward(layout.chunks(), layout.shape.micro_batches);
   for (int64_t stage = 0; stage < spec.plan.pp; ++stage) {
     const WorkId optimizer = optimizer_work(spec, layout, stage, graph.works);
     graph.programs.push_back(
-        stage_program({spec, layout, work, graph.works, stage, optimizer}, forward, backward));
+        stage_program({spec, layout, work, buckets, graph.works, stage, optimizer}, forward, backward));
   }
   connect_messages(graph, forward, backward);
   graph.uneven[static_cast<size_t>(Uneven::kExperts)] = expert_load(spec, graph.grid);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "workloads/message_table.h"
+#include "workloads/parameter_buckets.h"
 #include "workloads/step_work.h"
 
 namespace herdsim {
@@ -26,6 +27,7 @@ struct StageQuestion {
   const WorkloadSpec& spec;
   const StepLayout& layout;
   const StepWork& work;
+  const std::vector<ChunkBuckets>& buckets;  // by model chunk
   const TypedVector<WorkId, Work>& works;
   int64_t stage = 0;
   WorkId optimizer;

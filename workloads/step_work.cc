@@ -83,9 +83,11 @@ class StepWorkBuilder {
   void parameters(UnitKind unit) {
     const UnitParameters p = unit_parameters(spec_, unit);
     const std::string name(kNames[index(unit)]);
-    const auto gathered = [&](int64_t n) {
-      return Bytes(n * bytes_per_element(spec_.software.parameter_gather_type));
-    };
+    const bool fp8 = spec_.software.parameter_gather_fp8 &&
+                     spec_.training.precision == DataType::kFp8 && is_layer(unit) &&
+                     spec_.plan.shard != Sharding::kZero3;
+    const DataType gather_type = fp8 ? DataType::kFp8 : spec_.software.parameter_gather_type;
+    const auto gathered = [&](int64_t n) { return Bytes(n * bytes_per_element(gather_type)); };
     const auto reduced = [&](int64_t n) {
       return Bytes(n * bytes_per_element(spec_.software.gradient_reduce_type));
     };

@@ -41,6 +41,9 @@ struct SoftwareStack {
   DataType gradient_accumulation_type = DataType::kFp32;
   DataType gradient_reduce_type = DataType::kFp32;
   DataType parameter_gather_type = DataType::kBf16;
+  // With fp8 products: parameters of layers are kept in fp8 beside the master copy, and so gathered by a sharded optimizer;
+  // FSDP (ZeRO-3) gathers them as above.
+  bool parameter_gather_fp8 = false;
   double optimizer_bytes = 28;  // a parameter of the shard: Adam with an fp32 master copy
 
   TpOverlap tp_overlap = TpOverlap::kNone;
@@ -58,6 +61,11 @@ struct SoftwareStack {
   bool dp_overlap = true;      // gradient reduction and parameter gathering run beside compute
   // Sharded optimizers: updated parameters are gathered beside the next forward pass, or else before it begins.
   bool dp_gather_overlap = true;
+  // Units are gathered and reduced together, in buckets of at least so many parameters, or so many for each rank that
+  // shares them, if that is more; 0: each by itself. Optionally all model chunks but the first are one bucket each.
+  double dp_bucket_parameters = 0;
+  double dp_bucket_parameters_per_rank = 0;
+  bool dp_bucket_whole_chunks = false;
   // Experts of a rank run in one kernel, or else one product after another.
   bool grouped_gemm = true;
   // Shared experts run beside the all-to-all of the routed ones.

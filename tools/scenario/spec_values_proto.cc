@@ -78,6 +78,10 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_dp_gather_overlap(s.dp_gather_overlap);
   m->set_step_jitter_milliseconds(s.step_jitter_milliseconds);
   m->set_host_ring_gigabytes_per_second(s.host_ring_gigabytes_per_second);
+  m->set_parameter_gather_fp8(s.parameter_gather_fp8);
+  m->set_dp_bucket_parameters(s.dp_bucket_parameters);
+  m->set_dp_bucket_parameters_per_rank(s.dp_bucket_parameters_per_rank);
+  m->set_dp_bucket_whole_chunks(s.dp_bucket_whole_chunks);
   m->set_grouped_gemm(s.grouped_gemm);
   m->set_shared_expert_overlap(s.shared_expert_overlap);
   m->set_pass_overlap(s.pass_overlap);
@@ -464,6 +468,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .gradient_accumulation_type = enum_cast<DataType>(m.gradient_accumulation_type()),
           .gradient_reduce_type = enum_cast<DataType>(m.gradient_reduce_type()),
           .parameter_gather_type = enum_cast<DataType>(m.parameter_gather_type()),
+          .parameter_gather_fp8 = m.parameter_gather_fp8(),
           .optimizer_bytes = m.optimizer_bytes(),
           .tp_overlap = enum_cast<TpOverlap>(m.tp_overlap()),
           .tp_overlap_chunks = m.tp_overlap_chunks(),
@@ -473,6 +478,9 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .p2p_async = m.p2p_async(),
           .dp_overlap = m.dp_overlap(),
           .dp_gather_overlap = m.dp_gather_overlap(),
+          .dp_bucket_parameters = m.dp_bucket_parameters(),
+          .dp_bucket_parameters_per_rank = m.dp_bucket_parameters_per_rank(),
+          .dp_bucket_whole_chunks = m.dp_bucket_whole_chunks(),
           .grouped_gemm = m.grouped_gemm(),
           .shared_expert_overlap = m.shared_expert_overlap(),
           .pass_overlap = m.pass_overlap(),
