@@ -41,7 +41,8 @@ const std::vector<Command>& commands() {
        .options = kSeed | kFold,
        .run = &run_explain_command},
       {.name = "compare",
-       .help = "Two or more scenarios side by side: steps, or runs with --days or --tokens",
+       .help = "Two or more scenarios side by side: steps, or runs with --days or --tokens; "
+               "'FIELD=VALUE;...' is the first one with these fields",
        .operands = "SCENARIO...",
        .least_operands = 2,
        .most_operands = 26,

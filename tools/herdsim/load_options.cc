@@ -33,6 +33,13 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+// "training.precision=FP8": a field before the sign, and no folder.
+bool is_change(std::string_view operand) {
+  const size_t equals = operand.find('=');
+  return equals != std::string_view::npos && equals > 0 &&
+         operand.substr(0, equals).find_first_of("/ ") == std::string_view::npos;
+}
+
 }  // namespace
 
 void reject(std::string field, std::string problem, std::string allowed, std::string nearest) {
@@ -48,6 +55,22 @@ Scenario scenario_of(const Options& options, const std::string& name) {
   std::vector<std::string> sets = options.sets;
   if (options.seed) sets.push_back(fmt::format("seed={}", *options.seed));
   return load_scenario(name, sets);
+}
+
+std::vector<Scenario> scenarios_of(const Options& options) {
+  const std::string& first = options.names.front();
+  std::vector<Scenario> scenarios;
+  for (const std::string& operand : options.names) {
+    if (&operand == &first || !is_change(operand)) {
+      scenarios.push_back(scenario_of(options, operand));
+      continue;
+    }
+    Options changed = options;
+    for (const std::string_view set : split(operand, ';')) changed.sets.emplace_back(set);
+    scenarios.push_back(scenario_of(changed, first));
+    scenarios.back().name = operand;
+  }
+  return scenarios;
 }
 
 int threads_of(const Options& options) {

@@ -17,6 +17,10 @@ namespace herdsim {
 // The scenario of one operand with --set and --seed applied; its warnings go to the error stream.
 Scenario scenario_of(const Options& options, const std::string& name);
 
+// The scenarios of all operands. One that reads FIELD=VALUE, several joined with ';', is the first
+// operand with these fields, and is called so.
+std::vector<Scenario> scenarios_of(const Options& options);
+
 // --threads, or one a core.
 int threads_of(const Options& options);
 

@@ -106,10 +106,12 @@ void print_steps(const std::vector<Scenario>& scenarios, const std::vector<StepR
 
 int compare_many(const Options& options, Streams streams, bool explain) {
   std::vector<StepResult> results;
-  for (const std::string& name : options.names) {
-    const Scenario scenario = scenario_of(options, name);
+  for (const Scenario& scenario : scenarios_of(options)) {
     results.push_back(simulate(scenario, options).result);
-    print_warnings(results.back().warnings, options, streams);
+    // The table of a comparison has its own list.
+    if (explain || options.format != OutputFormat::kTable) {
+      print_warnings(results.back().warnings, options, streams);
+    }
   }
   const StepResult& a = results.front();
   const StepResult& b = results.back();
@@ -117,7 +119,8 @@ int compare_many(const Options& options, Streams streams, bool explain) {
     case OutputFormat::kTable:
       if (!explain) fmt::print(streams.out, "{}\n", comparison_table(results));
       if (results.size() == 2 && !explain) fmt::print(streams.out, "{}\n", difference_table(a, b));
-      if (results.size() == 2) fmt::print(streams.out, "{}", efficiency_table(a, b));
+      fmt::print(streams.out, "{}",
+                 results.size() == 2 ? efficiency_table(a, b) : efficiency_matrix(results));
       break;
     case OutputFormat::kJson:
       fmt::print(streams.out, "{}",
@@ -137,8 +140,7 @@ int compare_runs_of(const Options& options, Streams streams) {
   const RunHorizon horizon{
       .days = options.days, .tokens = options.tokens, .replicas = options.replicas};
   std::vector<RunResult> runs;
-  for (const std::string& name : options.names) {
-    const Scenario scenario = scenario_of(options, name);
+  for (const Scenario& scenario : scenarios_of(options)) {
     const StepResult step = simulate(scenario, options).result;
     runs.push_back(run_scenario(scenario, step, horizon, {.threads = threads_of(options)}));
     print_warnings(runs.back().warnings, options, streams);
