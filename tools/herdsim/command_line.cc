@@ -38,7 +38,9 @@ void declare_plan_options(CLI::App& app, Options& options) {
   app.add_option("--model", options.model, "What is trained: a catalogue name or file")
       ->type_name("M");
   app.add_option("--cluster", options.cluster, "On which machine")->type_name("C");
-  app.add_option("--gpus", options.gpu_counts, "How many GPUs; several are planned one by one")
+  app.add_option("--gpus", options.gpu_counts,
+                 "How many GPUs, each planned alone; default: the fewest that hold the model, and "
+                 "the fewest in time")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{1}, int64_t{4194304}).description(""))
       ->type_name("N[,N...]");
@@ -67,13 +69,14 @@ void declare_plan_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(0.0, 0.999999).description(""))
       ->type_name("A");
   app.add_flag("--formulas", options.formulas,
-               "Closed forms beside the simulation; without --cluster: FLOPs, GPUs, days and rate, "
-               "the missing one from the rest");
+               "Closed forms beside the simulation; without --cluster: the whiteboard alone, FLOPs, "
+               "GPUs, days and rate, the missing one from the rest");
   number("--flops", options.flops, "With --formulas: the work, instead of --model and --tokens", "F");
   number("--mfu", options.mfu, "With --formulas: the rate of a GPU as a share of its peak", "M");
   number("--tflops-per-gpu", options.tflops_per_gpu, "With --formulas: the rate of a GPU", "R");
   number("--tokens-per-second-per-gpu", options.tokens_per_second_per_gpu,
          "With --formulas: the rate of a GPU in tokens", "R");
+  number("--gpu-hours", options.gpu_hours, "With --formulas: what the work took, for the rate", "H");
   number("--peak-tflops", options.peak_tflops, "With --formulas: a peak other than the profile's",
          "R");
 }

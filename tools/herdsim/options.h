@@ -39,6 +39,7 @@ struct Options {
   bool weak_scaling = false;
   bool formulas = false;
   double flops = 0, mfu = 0, tflops_per_gpu = 0, tokens_per_second_per_gpu = 0, peak_tflops = 0;
+  double gpu_hours = 0;
   std::vector<std::string> axes;  // --axis, see tools/study/sweep_axes.h
   bool tornado = false;
   double adaptive = 0;  // half-width of the effective training time; 0: all replicas
