@@ -37,6 +37,8 @@ struct TransferState {
   WorkId work;
   bool running = false;
   Instant started;
+  RankClassId last;  // who arrived last
+  OpId last_op;
 };
 
 // How often one transfer carried each of its few works.
@@ -46,7 +48,7 @@ class StepExecutor {
  public:
   StepExecutor(const OpGraph& graph, const CostedGraph& costs, const JobMap& map,
                const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu,
-               const std::vector<RankClassId>& traced)
+               const ExecutionChoice& choice)
       : graph_(graph),
         costs_(costs),
         map_(map),
@@ -55,7 +57,7 @@ class StepExecutor {
         network_(engine_, job.capacity.values(), LinkAccounting::kOn),
         ranks_(job.ranks.size()),
         flights_(job.ranks.size()) {
-    plan_transfers(tuning);
+    plan_transfers(tuning, choice.free_transfers);
     for (const FoldedLane& lane : job.lanes) {
       transfers_.emplace_back(lane.transfers.size());
       runs_.emplace_back(lane.transfers.size());
@@ -67,11 +69,15 @@ class StepExecutor {
     }
     done_.assign(words, 0);
     trace_of_.assign(job.ranks.size(), kUntraced);
-    for (const RankClassId rank : traced) {
+    for (const RankClassId rank : choice.traced) {
       trace_of_[rank] = static_cast<uint32_t>(outcome_.spans.size());
       outcome_.spans.emplace_back();
     }
     outcome_.account.assign(job.ranks.size(), {});
+    if (!choice.keep_records) return;
+    for (const FoldedRank& rank : job.ranks) {
+      outcome_.records.push_back(std::vector<OpRecord>(graph.programs[rank.program].ops.size()));
+    }
   }
 
   StepOutcome run() {
@@ -169,6 +175,18 @@ class StepExecutor {
   void record(RankClassId rank, OpId op, Instant started) {
     const uint32_t trace = trace_of_[rank];
     if (trace != kUntraced) outcome_.spans[trace].push_back({op, started, engine_.now()});
+    if (outcome_.records.empty()) return;
+    OpRecord& kept = outcome_.records[rank][op.index()];
+    kept.begin = started;
+    kept.end = engine_.now();
+  }
+
+  // Who let a collective or a receive start.
+  void record_cause(RankClassId rank, OpId op, RankClassId by, OpId cause) {
+    if (outcome_.records.empty()) return;
+    OpRecord& kept = outcome_.records[rank][op.index()];
+    kept.by = by;
+    kept.cause = cause;
   }
 
   // -- Compute --------------------------------------------------------------------------------------------------
@@ -261,20 +279,23 @@ class StepExecutor {
     }
   }
 
-  void plan_transfers(const NcclTuning& tuning) {
+  void plan_transfers(const NcclTuning& tuning, std::optional<TimeTerm> free) {
+    const auto plan = [&](const Work& work, CollectiveKind kind, const GroupShape& shape) {
+      return work.exposed_as == free ? CollectivePlan{}
+                                     : plan_collective(kind, work.bytes, shape, tuning);
+    };
     plans_.resize(graph_.works.size());
     for (size_t w = 0; w < graph_.works.size(); ++w) {
       const Work& work = graph_.works[WorkId(w)];
       if (work.kind == WorkKind::kCollective) {
         for (const GroupShape& shape : job_.lanes[map_.lane_of_work[WorkId(w)]].shapes) {
-          plans_[w].push_back(plan_collective(work.collective, work.bytes, shape, tuning));
+          plans_[w].push_back(plan(work, work.collective, shape));
         }
       } else if (work.kind == WorkKind::kSend) {
         // By slot, then shape.
         for (const uint32_t lane : map_.message_lane) {
           for (const GroupShape& shape : job_.lanes[lane].shapes) {
-            plans_[w].push_back(
-                plan_collective(CollectiveKind::kSendRecv, work.bytes, shape, tuning));
+            plans_[w].push_back(plan(work, CollectiveKind::kSendRecv, shape));
           }
         }
       }
@@ -290,6 +311,8 @@ class StepExecutor {
     HERDSIM_CHECK(state.arrived == 0 || state.work == work)
         << "members of a group disagree on its next collective";
     state.work = work;
+    state.last = rank;
+    state.last_op = op;
     if (++state.arrived < lane.transfers[index].members) return;
     state.running = true;
     state.started = engine_.now();
@@ -312,15 +335,16 @@ class StepExecutor {
     const FoldedLane& lane = job_.lanes[lane_index];
     const FoldedTransfer& transfer = lane.transfers[index];
     TransferState& state = transfers_[lane_index][index];
-    const WorkId work = state.work;
-    const Instant started = state.started;
+    const TransferState ended = state;
+    const WorkId work = ended.work;
     state = {};
-    count_run(lane_index, index, work, started);
+    count_run(lane_index, index, work, ended.started);
     const size_t stream = static_cast<size_t>(graph_.works[work].stream);
     const CollectivePlan& plan = plans_[work.index()][transfer.shape];
     for (const RankClassId member : lane.members_of(transfer)) {
       hold_sms(member, -plan.channels);
-      finish(member, stream, started);
+      record_cause(member, *head(member, stream), ended.last, ended.last_op);
+      finish(member, stream, ended.started);
     }
   }
 
@@ -386,6 +410,7 @@ class StepExecutor {
     hold_sms(route.receiver, -route.plan.channels);
     land(route.receiver, receive);
     record(route.receiver, receive, started);
+    record_cause(route.receiver, receive, sender, op);
     set_done(route.receiver, receive);
     finish(sender, static_cast<size_t>(work_of(sender, op).stream), started);
     advance(route.receiver);
@@ -508,8 +533,8 @@ class StepExecutor {
 
 StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const JobMap& map,
                          const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu,
-                         const std::vector<RankClassId>& traced) {
-  return StepExecutor(graph, costs, map, job, tuning, sms_per_gpu, traced).run();
+                         const ExecutionChoice& choice) {
+  return StepExecutor(graph, costs, map, job, tuning, sms_per_gpu, choice).run();
 }
 
 }  // namespace herdsim

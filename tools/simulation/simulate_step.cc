@@ -207,7 +207,7 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
     if (std::find(traced.begin(), traced.end(), c) == traced.end()) traced.push_back(c);
   }
   const StepOutcome outcome = execute_step(out.graph, out.costs, map, job, tuning,
-                                           scenario.profile.sms, traced);
+                                           scenario.profile.sms, {.traced = traced});
   throw_deadlock(scenario, outcome.deadlock, outcome.is_cut_off);
 
   StepResult& result = out.result;

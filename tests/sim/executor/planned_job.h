@@ -85,7 +85,10 @@ class PlannedJob {
   JobClasses singles() const { return no_classes(graph, machine, map); }
   FoldedJob fold_with(const JobClasses& of) const { return fold(graph, machine, map, of); }
   StepOutcome run(const FoldedJob& job, const std::vector<RankClassId>& traced = {}) const {
-    return execute_step(graph, costs, map, job, tuning, scenario.profile.sms, traced);
+    return run(job, ExecutionChoice{.traced = traced});
+  }
+  StepOutcome run(const FoldedJob& job, const ExecutionChoice& choice) const {
+    return execute_step(graph, costs, map, job, tuning, scenario.profile.sms, choice);
   }
 
   const Scenario scenario;
