@@ -34,7 +34,7 @@ const std::vector<Command>& commands() {
        .options = kSizes,
        .run = &run_rates_command},
       {.name = "explain",
-       .help = "The costed kernels and transfers of a step, or why two differ",
+       .help = "What limits a step: its costed work and critical path; or why two differ",
        .operands = "SCENARIO [OTHER]",
        .least_operands = 1,
        .most_operands = 2,

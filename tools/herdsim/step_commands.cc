@@ -65,9 +65,10 @@ void refuse_state_beyond_memory(const Scenario& scenario, const StepResult& resu
   }
 }
 
-StepSimulation simulate(const Scenario& scenario, const Options& options) {
+StepSimulation simulate(const Scenario& scenario, const Options& options, bool explain = false) {
   StepOptions step;
   step.fold = !options.no_fold;
+  step.critical_path = step.without = explain;
   // The database keeps the schedule as it ran.
   if (!options.trace.empty() || !options.db.empty()) {
     step.traced_ranks = ranks_of(options.trace_ranks, scenario);
@@ -185,7 +186,7 @@ int run_compare_command(const Options& options, Streams streams) {
 int run_explain_command(const Options& options, Streams streams) {
   if (options.names.size() == 2) return compare_many(options, streams, true);
   const Scenario scenario = scenario_of(options, options.names.front());
-  const StepSimulation simulation = simulate(scenario, options);
+  const StepSimulation simulation = simulate(scenario, options, true);
   fmt::print(streams.out, "{}",
              options.format == OutputFormat::kJson ? explanation_json(scenario, simulation)
                                                    : explanation_table(scenario, simulation));

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/table.h"
-#include "tools/report/term_labels.h"
+#include "sim/metrics/term_labels.h"
 #include "tools/report/text_layout.h"
 
 namespace herdsim {

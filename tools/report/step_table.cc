@@ -6,8 +6,8 @@
 
 #include "sim/base/table.h"
 #include "sim/base/text.h"
+#include "sim/metrics/term_labels.h"
 #include "tools/report/step_report.h"
-#include "tools/report/term_labels.h"
 #include "tools/report/text_layout.h"
 
 namespace herdsim {
@@ -159,11 +159,10 @@ std::string network(const StepResult& r) {
   std::string out = "\n" + table.text();
   for (const Collisions& c : r.collisions) {
     out += paragraph(
-        "hashing",
-        fmt::format("leaves {} transfers {} of the NIC on the slowest of {} connections "
-                    "(± {} by seed; {} on the mean one)",
-                    c.transfers, percent(c.slowest_factor), count_text(c.connections),
-                    percent(c.error), percent(c.mean_factor)));
+        "hashing", fmt::format("leaves {} transfers {} of the NIC on the slowest of {} connections "
+                               "(± {} by seed; {} on the mean one)",
+                               c.transfers, percent(c.slowest_factor), count_text(c.connections),
+                               percent(c.error), percent(c.mean_factor)));
   }
   return out;
 }

@@ -9,6 +9,7 @@
 #include "tools/simulation/link_use.h"
 #include "tools/simulation/network_tuning.h"
 #include "tools/simulation/schedule_passes.h"
+#include "tools/simulation/step_path.h"
 #include "tools/simulation/step_trace.h"
 #include "topologies/link_capacity.h"
 #include "topologies/routing.h"
@@ -206,8 +207,10 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
     const RankClassId c(job.class_of_rank[rank.index()]);
     if (std::find(traced.begin(), traced.end(), c) == traced.end()) traced.push_back(c);
   }
+  const bool keep_records = options.critical_path && keeps_records(out.graph, job);
   const StepOutcome outcome = execute_step(out.graph, out.costs, map, job, tuning,
-                                           scenario.profile.sms, {.traced = traced});
+                                           scenario.profile.sms,
+                                           {.traced = traced, .keep_records = keep_records});
   throw_deadlock(scenario, outcome.deadlock, outcome.is_cut_off);
 
   StepResult& result = out.result;
@@ -239,6 +242,8 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   result.warnings.insert(result.warnings.end(), out.costs.warnings.begin(),
                          out.costs.warnings.end());
   warn_of_transfers(out.graph, out.transfers, result.warnings);
+  if (keep_records) out.critical_path = critical_ops(run, out.costs);
+  if (options.without) out.without = steps_without(run, out.costs, scenario.profile.sms, result);
   if (!options.traced_ranks.empty()) {
     out.trace = make_step_trace(scenario, out.graph, out.costs, map, job, fabric, placement,
                                 options.traced_ranks, traced, outcome);

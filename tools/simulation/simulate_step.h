@@ -15,6 +15,8 @@ namespace herdsim {
 struct StepOptions {
   bool fold = true;                  // false: simulate every rank
   std::vector<RankId> traced_ranks;  // whose spans to keep; none by default
+  bool critical_path = false;        // keep which ops decide how long the step takes
+  bool without = false;              // run it again without each loss: StepSimulation::without
 };
 
 // One transfer as planned for the most common group of its communicator.
@@ -22,6 +24,24 @@ struct TransferLine {
   WorkId work;
   GroupShape group;
   CollectivePlan plan;
+};
+
+// An op of the critical path (sim/executor/critical_path.h); of a class of ranks the lowest stands for all.
+struct CriticalOp {
+  RankId rank;
+  WorkId work;
+  int32_t micro_batch = -1, chunk = -1;
+  StepPhase phase = StepPhase::kUnknown;
+  Instant begin, end;
+  Duration alone;      // what it would take on a nominal GPU, or with the links to itself; never more than it took
+  TimeAccount terms{};  // sums to end - begin
+};
+
+// The step if one loss were away: what hiding or removing it whole can give at most.
+struct StepWithout {
+  TimeTerm term;
+  Duration step;
+  bool simulated = true;  // false: a bound from the account
 };
 
 struct StepSimulation {
@@ -32,6 +52,10 @@ struct StepSimulation {
   OpGraph graph;
   CostedGraph costs;
   std::vector<TransferLine> transfers;
+  // From the beginning of the step to its end, where asked for; empty where a job of many classes has more ops than are
+  // kept: rank by rank that is some thousand GPUs.
+  std::vector<CriticalOp> critical_path;
+  std::vector<StepWithout> without;  // where asked for: of each term that takes time, the one that gives most first
 };
 
 // The GPU of each rank of the scenario's job.
