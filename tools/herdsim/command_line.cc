@@ -117,6 +117,9 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
                    "Ranks to trace: all, or numbers and ranges such as 0-127,4096; "
                    "default: one rank of every stage")
         ->type_name("RANKS");
+    app.add_option("--trace-budget", options.trace_budget,
+                   "Trace fewer of these ranks where the file would be larger; default: 32MB")
+        ->type_name("SIZE");
   }
   if (takes(kFold)) {
     app.add_flag("--no-fold", options.no_fold, "Simulate every rank; the answer is the same");

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "sim/base/error.h"
+#include "sim/base/text.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/simulation/step_trace.h"
 
@@ -80,6 +81,15 @@ std::vector<RankId> ranks_of(const std::string& text, const Scenario& scenario) 
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;
+}
+
+Bytes trace_budget(const Options& options) {
+  const std::optional<Bytes> budget = bytes_from_text(options.trace_budget);
+  if (!budget || *budget == Bytes(0)) {
+    reject("--trace-budget", fmt::format("\"{}\" is no size of a file", options.trace_budget),
+           std::string(kBytesForm));
+  }
+  return *budget;
 }
 
 void print_warnings(const std::vector<std::string>& warnings, const Options& options,

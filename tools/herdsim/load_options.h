@@ -24,6 +24,9 @@ int threads_of(const Options& options);
 // Throws: SpecError naming the option, for text that is no such list or ranks beyond the job.
 std::vector<RankId> ranks_of(const std::string& text, const Scenario& scenario);
 
+// Throws: SpecError naming the option, for text that is no size or nothing.
+Bytes trace_budget(const Options& options);
+
 // Each warning on a line of its own, unless --quiet.
 void print_warnings(const std::vector<std::string>& warnings, const Options& options, Streams streams);
 

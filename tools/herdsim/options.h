@@ -18,6 +18,7 @@ struct Options {
   std::string db;
   std::string trace;
   std::string trace_ranks;  // "", "all", "0-127,4096"
+  std::string trace_budget = "32MB";
   std::vector<std::string> require;
   bool no_fold = false;
   bool ignore_memory = false;

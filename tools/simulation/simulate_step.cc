@@ -11,6 +11,7 @@
 #include "tools/simulation/schedule_passes.h"
 #include "tools/simulation/step_path.h"
 #include "tools/simulation/step_trace.h"
+#include "tools/simulation/trace_layers.h"
 #include "topologies/link_capacity.h"
 #include "topologies/routing.h"
 #include "workloads/lowering.h"
@@ -249,6 +250,7 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
                                 options.traced_ranks, traced, outcome);
     out.trace.counters = link_counters(run);
     out.passes = schedule_passes(out.trace, memory);
+    add_counters(out.passes, out.trace);
   }
   result.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
