@@ -123,6 +123,7 @@ class Card {
     for (const [text, move] of moves) {
       const button = element('button', {type: 'button', text});
       button.addEventListener('click', () => {
+        if (!this.chart) this.draw();
         const {start, end} = this.chart.getOption().dataZoom[0];
         let [from, to] = move(start, end);
         if (from < 0) [from, to] = [0, Math.min(100, to - from)];
@@ -315,6 +316,29 @@ function redraw() {
   }
 }
 
+// What the reader sees first, then the others one at a time, so that a page of many charts opens at once.
+function drawInTurn() {
+  const waiting = cards.filter((card) => card.built);
+  for (const card of waiting) card.chart?.dispose();
+  for (const card of waiting) card.chart = undefined;
+  delete document.documentElement.dataset.drawn;
+  const near = (card) => card.plot.getBoundingClientRect().top < 1.5 * window.innerHeight;
+  for (const card of waiting.filter(near)) card.draw();
+  const next = () => {
+    const card = waiting.find((c) => c.built && !c.chart);
+    if (!card) {
+      document.documentElement.dataset.drawn = 'all';
+      return;
+    }
+    card.draw();
+    turn.port2.postMessage(null);
+  };
+  // Timers of a page in the background run once a second, messages at once.
+  const turn = new MessageChannel();
+  turn.port1.onmessage = next;
+  turn.port2.postMessage(null);
+}
+
 const contents = element('nav', {'aria-label': 'Charts'});
 const missing = element('section', {class: 'missing', id: 'missing', 'aria-labelledby': 'missing-title'});
 
@@ -338,7 +362,7 @@ function showSections() {
   missing.hidden = absent.children.length === 0;
   missing.replaceChildren(element('h2', {id: 'missing-title', text: 'What this database does not hold'}),
       element('p', {text: 'Each command adds what its chart needs; then make the page again.'}), absent);
-  for (const card of cards) if (card.built) card.draw();
+  drawInTurn();
 }
 
 function runsTable() {
