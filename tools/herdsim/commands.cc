@@ -1,6 +1,8 @@
 #include "tools/herdsim/catalog_commands.h"
 #include "tools/herdsim/command.h"
+#include "tools/herdsim/completion.h"
 #include "tools/herdsim/machine_commands.h"
+#include "tools/herdsim/manual.h"
 #include "tools/herdsim/profile_commands.h"
 #include "tools/herdsim/report_command.h"
 #include "tools/herdsim/run_commands.h"
@@ -83,8 +85,8 @@ const std::vector<Command>& commands() {
        .options = kOutput,
        .run = &run_topology_command},
       {.name = "profile",
-       .help = "show, check or diff profiles; import nccl-tests logs into one",
-       .operands = "COMMAND show P, check P CSV, diff P P, import nccl-tests LOG...",
+       .help = "show P, check P CSV, diff P P: profiles; import nccl-tests LOG...: make one",
+       .operands = "ACTION PROFILE...",
        .least_operands = 1,
        .most_operands = 1001,
        .options = kOutput,
@@ -110,6 +112,20 @@ const std::vector<Command>& commands() {
        .most_operands = 1,
        .options = 0,
        .run = &run_help_command},
+      {.name = "completion",
+       .help = "A script that completes command lines in bash, zsh or fish",
+       .operands = "SHELL",
+       .least_operands = 1,
+       .most_operands = 10'000,
+       .options = 0,
+       .run = &run_completion_command},
+      {.name = "man",
+       .help = "A manual page: the program's or a command's; -o writes all to a folder",
+       .operands = "[COMMAND]",
+       .least_operands = 0,
+       .most_operands = 1,
+       .options = kOutput,
+       .run = &run_man_command},
   };
   return kCommands;
 }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "sim/base/error.h"
+#include "tools/herdsim/terminal.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/simulation/step_trace.h"
 
@@ -85,7 +86,9 @@ std::vector<RankId> ranks_of(const std::string& text, const Scenario& scenario) 
 void print_warnings(const std::vector<std::string>& warnings, const Options& options,
                     Streams streams) {
   if (options.quiet) return;
-  for (const std::string& warning : warnings) fmt::print(streams.err, "warning: {}\n", warning);
+  for (const std::string& warning : warnings) {
+    fmt::print(streams.err, "{} {}\n", coloured("warning:", Colour::kYellow, streams.err), warning);
+  }
 }
 
 int check_requirements(const std::vector<std::string>& conditions,
@@ -112,7 +115,8 @@ int check_requirements(const std::vector<std::string>& conditions,
     }
     const bool holds = condition[at] == '>' ? figure->value >= *bound : figure->value <= *bound;
     if (holds) continue;
-    fmt::print(streams.err, "not met: {} ({} is {:.6g})\n", condition, name, figure->value);
+    fmt::print(streams.err, "{} {} ({} is {:.6g})\n",
+               coloured("not met:", Colour::kRed, streams.err), condition, name, figure->value);
     status = kExitOutOfBounds;
   }
   return status;

@@ -193,6 +193,9 @@ int run_explain_command(const Options& options, Streams streams) {
 }
 
 int run_spec_command(const Options& options, Streams streams) {
+  if (options.format != OutputFormat::kTable) {
+    reject("--format", "a scenario is printed in its own language", "table");
+  }
   const Scenario scenario = scenario_of(options, options.names.front());
   print_warnings(scenario.warnings, options, streams);
   fmt::print(streams.out, "{}", scenario.effective_text);

@@ -148,7 +148,7 @@ std::string rates_table(const RateReport& report) {
   }
   std::string text = fmt::format(
       "{}: closed forms, nothing simulated but the step of {:.4g} s\n\n{}\n{}"
-      "Young sqrt(2 w M), with the restart sqrt(2 w (M + u)), and as a period that counts\nthe "
+      "Young sqrt(2 w M), with the restart sqrt(2 w (M + u)), and as a period that\ncounts the "
       "write; "
       "steps are of the second\n",
       report.scenario, report.step_s, sizes.text(), intervals.text());

@@ -307,22 +307,27 @@ TEST(LoadScenario, layers_lie_where_the_scenario_says) {
 
 TEST(LanguageHelp, states_every_field_with_its_meaning_range_and_default) {
   const std::string help = scenario_language_help();
-  EXPECT_THAT(help, HasSubstr("parallel.tp                                    whole number, from 1 "
-                              "up to 4194304, default 1\n"
+  EXPECT_THAT(help, HasSubstr("\n  parallel.tp  whole number, from 1 up to 4194304, default 1\n"
                               "      Tensor parallel: ranks that share every matrix.\n"));
   EXPECT_THAT(help, HasSubstr("FSDP_KEEP: as Llama 3"));
   EXPECT_THAT(help, HasSubstr("cluster.degraded.compute_factor"));
-  EXPECT_THAT(help,
-              HasSubstr("training.schedule                              string, default \"1f1b\""));
+  EXPECT_THAT(help, HasSubstr("\n  training.schedule  string, default \"1f1b\"\n"));
   // A field without a comment would be followed by the next field at once.
   std::istringstream lines(help);
   bool expects_meaning = false;
+  int fields = 0;
   for (std::string line; std::getline(lines, line);) {
-    EXPECT_TRUE(!expects_meaning || line.starts_with("      ")) << line;
-    const std::string name = line.substr(0, line.find(' ', 2));
-    expects_meaning = line.size() > 49 && line[2] != ' ' && name.size() < 48 &&
-                      line.find_first_not_of(' ', name.size()) == 49;
+    EXPECT_LE(line.size(), 80U) << line;
+    const size_t indent = line.find_first_not_of(' ');
+    if (expects_meaning && indent == 4) continue;  // type and range, where they need a line
+    EXPECT_TRUE(!expects_meaning || indent == 6) << line;
+    const size_t end = std::min(line.find(' ', 2), line.size());
+    const bool path = line.substr(0, end).find('.') < end - 1;
+    expects_meaning =
+        indent == 2 && path && (end == line.size() || line.compare(end, 2, "  ") == 0);
+    if (expects_meaning) ++fields;
   }
+  EXPECT_GT(fields, 150);
 }
 
 }  // namespace
