@@ -25,3 +25,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL programs)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME herdsim)
 include(CPack)
+
+# The public headers as pages, in <build>/doxygen/html.
+add_custom_target(docs COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DBINARY=${PROJECT_BINARY_DIR}/doxygen
+                               -P ${PROJECT_SOURCE_DIR}/cmake/doxygen.cmake VERBATIM)
