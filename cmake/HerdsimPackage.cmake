@@ -10,7 +10,8 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/herdsimConfig.cmake.in $
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/herdsimConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/herdsimConfig.cmake ${PROJECT_BINARY_DIR}/herdsimConfigVersion.cmake
         DESTINATION ${cmake_folder} COMPONENT development)
-install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME herdsim)
@@ -25,3 +26,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL programs)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME herdsim)
 include(CPack)
+
+# The public headers as pages, in <build>/doxygen/html.
+add_custom_target(docs COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DBINARY=${PROJECT_BINARY_DIR}/doxygen
+                               -P ${PROJECT_SOURCE_DIR}/cmake/doxygen.cmake VERBATIM)

@@ -79,8 +79,7 @@ Fabric build_clos(const ClosShape& s) {
   const auto count = [](int64_t n) { return static_cast<size_t>(n); };
   FabricBuilder builder(
       {.gpus = count(s.gpus), .gpus_per_host = count(s.gpus_per_host), .nvlink = s.nvlink});
-  builder.reserve(count(s.gpus + groups * s.rails + pods + 1),
-                  count(2 * s.gpus + groups * s.rails + pods));
+  builder.reserve(count(s.gpus + groups * s.rails + pods + 1));
 
   std::vector<NodeId> nics, tors;
   nics.reserve(count(s.gpus));
@@ -132,6 +131,7 @@ TopologyFacts clos_facts(const ClosShape& s) {
   facts.gpus_per_pod = s.gpus_per_pod;
   facts.nic_links = s.gpus * s.planes;
   facts.tor_uplinks = groups * s.rails * s.tor_uplinks;
+  facts.degree = std::min(s.gpus, s.gpus_per_group) / s.rails + parts(s.tor_uplinks, s.planes);
   const double fullest_tor = static_cast<double>(std::min(s.gpus, s.gpus_per_group)) /
                              static_cast<double>(s.rails * s.tor_uplinks);
   facts.oversubscription = std::max(1.0, fullest_tor);

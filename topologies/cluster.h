@@ -11,6 +11,7 @@
 #include "sim/base/time.h"
 #include "sim/base/units.h"
 #include "sim/fabric/fabric.h"
+#include "topologies/network_graph.h"
 
 namespace herdsim {
 
@@ -26,10 +27,10 @@ struct Degradation {
   int64_t gpu = -1;             // of the job, by rank; the GPU itself and its NIC
   double compute_factor = 1.0;  // 0.9: a GPU at 90 % of its speed
   double nic_factor = 1.0;      // 0.5: its NIC at half speed; 0: down
-  int64_t tor = -1;             // a ToR switch, as `herdsim topology` counts them
+  int64_t tor = -1;  // a ToR switch, as `herdsim topology` counts them; in a graph a switch
   int64_t pod = -1;
   int64_t plane = -1;
-  double uplink_factor = 1.0;  // of the ToR's or pod's cables upwards
+  double uplink_factor = 1.0;  // of the ToR's or pod's cables upwards; to other switches in a mesh
   bool down = false;           // the ToR, or every ToR of the plane
   Duration at;                 // into the step; the part is as good as new before
   Duration lasts = Duration::infinite();
@@ -61,9 +62,21 @@ struct ClusterSpec {
   std::vector<int64_t> unavailable_hosts;  // that no placement uses
   double unavailable_fraction = 0;         // of the hosts, drawn by the seed, beside those
   std::vector<int64_t> rank_map;           // of kRankMap: the GPU of each rank
+  std::vector<int64_t> torus;              // of a torus: chips along each dimension
+  bool torus_wraps = true;                 // its ends are joined
+  int64_t local_lanes = 1;                 // of a dragonfly: cables between two routers of a group
+  int64_t global_lanes = 1;                // and between two groups
+  NetworkGraph network;                    // of a graph
+  bool in_network_reduction = false;       // switches add up all-reduces (SHARP)
   int64_t queue_pairs = 16;                // a connection
   std::string routing = "e-ecmp";          // a row of routings()
   std::string nccl_version = "2.20";
+  std::string buffers = "deep";  // a row of switch_buffers()
+  // What a channel may have in flight, and how long its credits take to come back, loaded. NCCL:
+  // eight steps of 128 KiB between two ranks, of 512 KiB in a collective; round trips over one,
+  // three and five switches.
+  Bytes send_window = mebibytes(1), collective_window = mebibytes(4);
+  double tor_round_trip_us = 4, pod_round_trip_us = 10, core_round_trip_us = 25;
   std::vector<Degradation> degraded;
 };
 
@@ -74,18 +87,26 @@ struct TopologyFacts {
   int64_t planes = 1;                           // ports of a NIC, each on a ToR of its own
   int64_t pod_switches = 0, core_switches = 0;  // 0: as many as the lanes need, not counted
   int64_t nic_links = 0, tor_uplinks = 0, pod_uplinks = 0;  // lanes, one direction
+  int64_t switch_links = 0, group_links = 0;  // lanes between the switches of a mesh, see LinkKind
+  int64_t degree = 0;       // cables of the ToR with the most, of one device; of a torus, a chip
   Bandwidth pod_bisection;  // between the first pod's first half of ToR groups and the rest of it,
                             // one direction
   Bandwidth cluster_bisection;  // between the first half of the pods and the others, one direction
-  double oversubscription = 1;  // the worst tier's
+  double oversubscription = 1;  // the worst tier's: what can arrive from below over what leads on.
+                                // Of a mesh the worst group's; of a torus and a graph what half of
+                                // the GPUs can send over the bisection
   int64_t diameter = 0;         // links between the NICs farthest apart
 };
+
+class ClusterCheck;  // topologies/cluster_check.h
 
 // A row. Its functions require a spec that append_cluster_faults() finds nothing wrong with.
 struct Topology {
   std::string_view name;
   std::string_view help;
-  bool has_rails;  // a ToR serves one rail of every host, instead of all GPUs of a few
+  bool has_rails = false;  // a ToR serves one rail of every host, instead of all GPUs of a few
+  bool is_mesh = false;    // no switch is above all others: routes are fixed, nothing is hashed
+  void (*append_faults)(const ClusterSpec&, ClusterCheck&);  // of the shape alone
   Fabric (*build)(const ClusterSpec&);
   TopologyFacts (*facts)(const ClusterSpec&);
 };

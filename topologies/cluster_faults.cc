@@ -2,49 +2,17 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "topologies/cluster.h"
+#include "topologies/cluster_check.h"
 
 namespace herdsim {
 namespace {
 
 // A hundred times the largest cluster announced; links still fit 32-bit ids.
 constexpr int64_t kMaxGpus = 1 << 24;
-
-class ClusterCheck {
- public:
-  ClusterCheck(std::string_view prefix, Faults& faults) : prefix_(prefix), faults_(faults) {}
-
-  void positive(std::string_view field, int64_t value) {
-    if (value <= 0) add(field, fmt::format("{} is not positive", value), "1 or more");
-  }
-  void positive(std::string_view field, Bandwidth value) {
-    if (value <= Bandwidth()) add(field, "no bandwidth", "more than 0");
-  }
-  void factor(std::string_view field, double value) {
-    if (!(value > 0 && value <= 1)) add(field, fmt::format("{}", value), "above 0, at most 1");
-  }
-  void factor_or_zero(std::string_view field, double value) {
-    if (!(value >= 0 && value <= 1)) add(field, fmt::format("{}", value), "0 to 1");
-  }
-  void multiple(std::string_view field, int64_t value, std::string_view of, int64_t unit) {
-    if (value > 0 && unit > 0 && value % unit != 0) {
-      add(field, fmt::format("{} is not a multiple of {} ({})", value, of, unit), "");
-    }
-  }
-  void add(std::string_view field, std::string problem, std::string allowed,
-           std::string nearest = "") {
-    faults_.add({.field = prefix_ + std::string(field),
-                 .problem = std::move(problem),
-                 .allowed = std::move(allowed),
-                 .nearest = std::move(nearest)});
-  }
-
- private:
-  std::string prefix_;
-  Faults& faults_;
-};
 
 void check_topology_name(const ClusterSpec& spec, ClusterCheck& check) {
   if (find_topology(spec.topology) != nullptr) return;
@@ -122,14 +90,35 @@ void check_degraded(const ClusterSpec& spec, const Degradation& part, const std:
   }
 }
 
+// Fields that say what another topology looks like would change nothing.
+void check_unused_shapes(const ClusterSpec& spec, const Topology* row, ClusterCheck& check) {
+  const std::string_view name = row == nullptr ? spec.topology : row->name;
+  if (!spec.torus.empty() && name != "torus") {
+    check.add("torus", fmt::format("{} has no extents", name), "topology: torus");
+  }
+  if (spec.in_network_reduction && row != nullptr && row->is_mesh && name != "torus") {
+    check.add("in_network_reduction", fmt::format("trees of sums over a {} are not modelled", name),
+              "false, or a topology with switches above each other");
+  }
+  if (!spec.network.empty() && name != "graph") {
+    check.add("network", fmt::format("{} is not written out", name), "topology: graph");
+  }
+}
+
 void check_switches(const ClusterSpec& spec, const TopologyFacts& facts, ClusterCheck& check) {
   const auto exists = [&](size_t i, std::string_view kind, int64_t index, int64_t count) {
     if (index < count) return;
     check.add(fmt::format("degraded[{}].{}", i, kind),
               fmt::format("there is no {} {}", kind, index), fmt::format("0 to {}", count - 1));
   };
+  const bool is_mesh = find_topology(spec.topology)->is_mesh;
   for (size_t i = 0; i < spec.degraded.size(); ++i) {
     const Degradation& part = spec.degraded[i];
+    if (is_mesh && (part.pod >= 0 || part.plane >= 0)) {
+      check.add(fmt::format("degraded[{}].{}", i, part.pod >= 0 ? "pod" : "plane"),
+                fmt::format("a {} has none above its switches", spec.topology), "a tor or gpu");
+      continue;
+    }
     exists(i, "tor", part.tor, facts.tors);
     exists(i, "pod", part.pod, facts.pods);
     exists(i, "plane", part.plane, facts.planes);
@@ -140,6 +129,37 @@ void check_switches(const ClusterSpec& spec, const TopologyFacts& facts, Cluster
 }
 
 }  // namespace
+
+void ClusterCheck::positive(std::string_view field, int64_t value) {
+  if (value <= 0) add(field, fmt::format("{} is not positive", value), "1 or more");
+}
+
+void ClusterCheck::positive(std::string_view field, Bandwidth value) {
+  if (value <= Bandwidth()) add(field, "no bandwidth", "more than 0");
+}
+
+void ClusterCheck::factor(std::string_view field, double value) {
+  if (!(value > 0 && value <= 1)) add(field, fmt::format("{}", value), "above 0, at most 1");
+}
+
+void ClusterCheck::factor_or_zero(std::string_view field, double value) {
+  if (!(value >= 0 && value <= 1)) add(field, fmt::format("{}", value), "0 to 1");
+}
+
+void ClusterCheck::multiple(std::string_view field, int64_t value, std::string_view of,
+                            int64_t unit) {
+  if (value > 0 && unit > 0 && value % unit != 0) {
+    add(field, fmt::format("{} is not a multiple of {} ({})", value, of, unit), "");
+  }
+}
+
+void ClusterCheck::add(std::string_view field, std::string problem, std::string allowed,
+                       std::string nearest) {
+  faults_.add({.field = prefix_ + std::string(field),
+               .problem = std::move(problem),
+               .allowed = std::move(allowed),
+               .nearest = std::move(nearest)});
+}
 
 void append_cluster_faults(const ClusterSpec& spec, std::string_view prefix, Faults& faults) {
   ClusterCheck check(prefix, faults);
@@ -154,18 +174,14 @@ void append_cluster_faults(const ClusterSpec& spec, std::string_view prefix, Fau
   check.positive("tor_uplinks", spec.tor_uplinks);
   check.multiple("gpus", spec.gpus, "gpus_per_host", spec.gpus_per_host);
   const Topology* row = find_topology(spec.topology);
-  if (row != nullptr && row->has_rails) {
-    check.multiple("gpus_per_host", spec.gpus_per_host, "rails", rails_of(spec));
-    check.multiple("gpus_per_tor", spec.gpus_per_tor, "GPUs of a rail in a host",
-                   spec.gpus_per_host / std::max<int64_t>(1, rails_of(spec)));
-    check.multiple("gpus_per_pod", spec.gpus_per_pod, "gpus_per_tor * rails",
-                   spec.gpus_per_tor * rails_of(spec));
-  } else if (row != nullptr && row->name == "fat-tree") {
-    check.multiple("switch_ports", spec.switch_ports, "2 * gpus_per_host", 2 * spec.gpus_per_host);
+  if (row != nullptr) {
+    row->append_faults(spec, check);
   } else {
+    // Whatever was meant: most topologies have racks.
     check.multiple("gpus_per_tor", spec.gpus_per_tor, "gpus_per_host", spec.gpus_per_host);
     check.multiple("gpus_per_pod", spec.gpus_per_pod, "gpus_per_tor", spec.gpus_per_tor);
   }
+  check_unused_shapes(spec, row, check);
   if (spec.rails != 0 && row != nullptr && !row->has_rails) {
     check.add("rails", fmt::format("{} has no rails", spec.topology), "rail-optimized, dual-plane");
   }
@@ -188,7 +204,8 @@ void append_cluster_faults(const ClusterSpec& spec, std::string_view prefix, Fau
   for (size_t i = 0; i < spec.degraded.size(); ++i) {
     check_degraded(spec, spec.degraded[i], fmt::format("degraded[{}].", i), check);
   }
-  if (sound && row != nullptr) check_switches(spec, row->facts(spec), check);
+  if (sound && row != nullptr && !spec.degraded.empty())
+    check_switches(spec, row->facts(spec), check);
 }
 
 }  // namespace herdsim

@@ -23,7 +23,7 @@ class Impairment {
         placement_(placement),
         tors_(nodes_of(fabric, NodeKind::kTor)),
         pods_(nodes_of(fabric, NodeKind::kPod)),
-        planes_(fabric.nodes()[tors_.front()].count),
+        planes_(fabric.mesh() != nullptr ? 1 : fabric.nodes()[tors_.front()].count),
         nic_(fabric.gpus(), 1.0),
         up_(fabric.nodes().size(), 1.0) {}
 
@@ -31,7 +31,7 @@ class Impairment {
   void add(const Degradation& part, bool from_the_start) {
     if (part.gpu >= 0) add_nic(part, from_the_start);
     if (part.tor >= 0) {
-      const NodeId tor = tors_[static_cast<size_t>(part.tor) / planes_];
+      const NodeId tor = tor_of_device(part.tor);
       if (part.down) add_dead_tor(tor);
       up_[tor.index()] *= part.uplink_factor;
       touched_.push_back(tor);
@@ -53,15 +53,31 @@ class Impairment {
     if (planes_ > 1) pool_ports();
     for (const GpuId gpu : hurt_) visit_node(fabric_.nic_of(gpu), nic_[gpu.index()], visit);
     for (const NodeId node : touched_) visit_node(node, up_[node.index()], visit);
+    if (fabric_.mesh() != nullptr) visit_mesh(visit);
   }
 
  private:
   template <class Visit>
   void visit_node(NodeId id, double factor, const Visit& visit) const {
     const Node& node = fabric_.nodes()[id];
-    if (node.parent == id) return;  // the top of the fabric has no uplinks
+    if (node.parent == id) return;  // a top has no uplinks
     visit(node.up, factor);
-    visit(node.down, factor);
+    visit(node.down(), factor);
+  }
+
+  // The cables between tops are as bad as the worse of their ends. On a torus those are NICs.
+  template <class Visit>
+  void visit_mesh(const Visit& visit) const {
+    std::vector<double> end = up_;
+    for (size_t gpu = 0; fabric_.torus() && gpu < fabric_.gpus(); ++gpu) {
+      end[fabric_.nic_of(GpuId(gpu)).index()] = nic_[gpu];
+    }
+    for (size_t l = 0; l < fabric_.links().size(); ++l) {
+      const Link& link = fabric_.links()[LinkId(l)];
+      if (!is_mesh_link(link.kind)) continue;
+      const double factor = std::min(end[link.from.index()], end[link.to.index()]);
+      if (factor < 1) visit(LinkId(l), factor);
+    }
   }
 
   void hurt(GpuId gpu, double factor) {
@@ -75,11 +91,23 @@ class Impairment {
         << "degraded rank " << part.gpu << " of " << placement_.size();
     const GpuId gpu = placement_[RankId(static_cast<size_t>(part.gpu))];
     hurt(gpu, part.nic_factor);
-    if (part.nic_factor == 0 && from_the_start && planes_ == 1) moved_.push_back(gpu);
+    if (part.nic_factor == 0 && from_the_start && planes_ == 1 && !fabric_.torus()) {
+      moved_.push_back(gpu);
+    }
+  }
+
+  // A ToR vertex stands for one device or several side by side.
+  NodeId tor_of_device(int64_t device) const {
+    for (const NodeId tor : tors_) {
+      device -= fabric_.nodes()[tor].count;
+      if (device < 0) return tor;
+    }
+    HERDSIM_CHECK(false) << "no such ToR";
+    return tors_.back();
   }
 
   void add_dead_tor(NodeId tor) {
-    const double left = 1 - 1.0 / static_cast<double>(planes_);
+    const double left = 1 - 1.0 / static_cast<double>(fabric_.nodes()[tor].count);
     up_[tor.index()] *= left;
     touched_.push_back(tor);
     if (gpus_of_tor_.empty()) {

@@ -1,6 +1,9 @@
 #include <algorithm>
 
 #include "topologies/clos.h"
+#include "topologies/cluster_check.h"
+#include "topologies/dragonfly.h"
+#include "topologies/torus.h"
 
 namespace herdsim {
 namespace {
@@ -80,6 +83,23 @@ TopologyFacts facts(const ClusterSpec& spec) {
   return clos_facts(kShape(spec));
 }
 
+void append_rack_faults(const ClusterSpec& spec, ClusterCheck& check) {
+  check.multiple("gpus_per_tor", spec.gpus_per_tor, "gpus_per_host", spec.gpus_per_host);
+  check.multiple("gpus_per_pod", spec.gpus_per_pod, "gpus_per_tor", spec.gpus_per_tor);
+}
+
+void append_rail_faults(const ClusterSpec& spec, ClusterCheck& check) {
+  check.multiple("gpus_per_host", spec.gpus_per_host, "rails", rails_of(spec));
+  check.multiple("gpus_per_tor", spec.gpus_per_tor, "GPUs of a rail in a host",
+                 spec.gpus_per_host / std::max<int64_t>(1, rails_of(spec)));
+  check.multiple("gpus_per_pod", spec.gpus_per_pod, "gpus_per_tor * rails",
+                 spec.gpus_per_tor * rails_of(spec));
+}
+
+void append_radix_faults(const ClusterSpec& spec, ClusterCheck& check) {
+  check.multiple("switch_ports", spec.switch_ports, "2 * gpus_per_host", 2 * spec.gpus_per_host);
+}
+
 }  // namespace
 
 int64_t rails_of(const ClusterSpec& spec) { return given_or(spec.rails, spec.gpus_per_host); }
@@ -91,6 +111,7 @@ const std::vector<Topology>& topologies() {
                "oversubscribed at the aggregation layer. The defaults are Meta's 24K RoCE cluster: "
                "racks of 16 GPUs, 192 racks a pod, 8 pods, 1:7.",
        .has_rails = false,
+       .append_faults = &append_rack_faults,
        .build = &build<&clos3_shape>,
        .facts = &facts<&clos3_shape>},
       {.name = "rail-optimized",
@@ -98,6 +119,7 @@ const std::vector<Topology>& topologies() {
                "spine, pods in the core. DGX SuperPOD NDR: units of 32 hosts (gpus_per_tor = 32, "
                "tor_uplinks = 32), non-blocking (pod_oversubscription = 1).",
        .has_rails = true,
+       .append_faults = &append_rail_faults,
        .build = &build<&rail_optimized_shape>,
        .facts = &facts<&rail_optimized_shape>},
       {.name = "dual-plane",
@@ -105,6 +127,7 @@ const std::vector<Topology>& topologies() {
                "and cuts nobody off. Alibaba HPN 7.0: segments of 128 hosts (gpus_per_tor = 128, "
                "tor_uplinks = 120), pods of 15,360 GPUs, 15:1 above.",
        .has_rails = true,
+       .append_faults = &append_rail_faults,
        .build = &build<&dual_plane_shape>,
        .facts = &facts<&dual_plane_shape>},
       {.name = "fat-tree",
@@ -113,6 +136,7 @@ const std::vector<Topology>& topologies() {
                "pod_oversubscription takes core uplinks away. gpus_per_tor, gpus_per_pod and "
                "tor_uplinks follow from the ports. Al-Fares et al., SIGCOMM 2008.",
        .has_rails = false,
+       .append_faults = &append_radix_faults,
        .build = &build<&fat_tree_shape>,
        .facts = &facts<&fat_tree_shape>},
       {.name = "multi-plane",
@@ -120,8 +144,33 @@ const std::vector<Topology>& topologies() {
                "at its part of the rate. DeepSeek-V3's network has eight planes; gpus_per_pod "
                "changes nothing.",
        .has_rails = false,
+       .append_faults = &append_rack_faults,
        .build = &build<&multi_plane_shape>,
        .facts = &facts<&multi_plane_shape>},
+      {.name = "torus",
+       .help = "Chips that are their own routers in a grid of one to three dimensions (torus: [16, "
+               "16, 16]), ends joined unless torus_wraps is false; `nic` is what a chip sends over "
+               "all its cables together. Collectives are rings along the dimensions both ways, not "
+               "NCCL. TPU v4 and v5p: Jouppi et al., ISCA 2023.",
+       .is_mesh = true,
+       .append_faults = &append_torus_faults,
+       .build = &build_torus,
+       .facts = &torus_facts},
+      {.name = "dragonfly",
+       .help = "Groups of gpus_per_pod GPUs on routers of gpus_per_tor that are all joined to each "
+               "other (local_lanes), every two groups joined by global_lanes cables; minimal "
+               "routes. Kim et al., ISCA 2008; HPE Slingshot.",
+       .is_mesh = true,
+       .append_faults = &append_dragonfly_faults,
+       .build = &build_dragonfly,
+       .facts = &dragonfly_facts},
+      {.name = "graph",
+       .help = "Hosts, switches and cables as `network` lists them, one by one; shortest paths, "
+               "chosen by destination where there are several.",
+       .is_mesh = true,
+       .append_faults = &append_graph_faults,
+       .build = &build_graph,
+       .facts = &graph_facts},
   };
   return rows;
 }

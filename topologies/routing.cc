@@ -1,6 +1,7 @@
 #include "topologies/routing.h"
 
 #include "sim/base/check.h"
+#include "topologies/switch_buffers.h"
 
 namespace herdsim {
 
@@ -91,10 +92,19 @@ const Routing* find_routing(std::string_view name) {
 LaneSpread lane_spread(const ClusterSpec& spec) {
   const Routing* row = find_routing(spec.routing);
   HERDSIM_CHECK(row != nullptr) << spec.routing;
+  const Topology* topology = find_topology(spec.topology);
+  if (topology != nullptr && topology->is_mesh) {
+    // Paths are the topology's; what is lost beside collisions stays.
+    return {.rule = SpreadRule::kEven, .line_share = row->line_share};
+  }
+  const SwitchBuffers* buffers = find_switch_buffers(spec.buffers);
+  HERDSIM_CHECK(buffers != nullptr) << spec.buffers;
   return {.rule = row->rule,
           .subflows = row->uses_queue_pairs ? spec.queue_pairs : 1,
           .rebalanced = row->rebalanced,
-          .line_share = row->line_share};
+          .line_share = row->line_share,
+          .mean_excess = buffers->mean_factor,
+          .worst_excess = buffers->tail_factor};
 }
 
 }  // namespace herdsim

@@ -36,7 +36,8 @@ const std::vector<Routing>& routings();
 // Null if there is none of that name.
 const Routing* find_routing(std::string_view name);
 
-// Requires: the spec's routing is a row.
+// In a mesh paths are the topology's own and lanes side by side are shared evenly: nothing is
+// hashed. Requires: the spec's routing and buffers are rows.
 LaneSpread lane_spread(const ClusterSpec& spec);
 
 }  // namespace herdsim

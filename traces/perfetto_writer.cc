@@ -17,8 +17,13 @@ namespace {
 
 constexpr std::string_view kPhaseCategory = "phase";
 constexpr uint64_t kPhaseCategoryIid = kStreams + 1;
-constexpr std::array<std::string_view, 4> kAnnotations = {"bytes", "flops", "micro_batch", "chunk"};
-constexpr uint64_t kBytesIid = 1, kFlopsIid = 2, kMicroBatchIid = 3, kChunkIid = 4;
+constexpr std::string_view kPathCategory = "critical path";
+constexpr uint64_t kPathCategoryIid = kStreams + 2;
+constexpr std::array<std::string_view, 5> kAnnotations = {"bytes", "flops", "micro_batch", "chunk",
+                                                          "rank"};
+constexpr uint64_t kBytesIid = 1, kFlopsIid = 2, kMicroBatchIid = 3, kChunkIid = 4, kRankIid = 5;
+
+constexpr uint64_t kClusterTrack = 1;  // the root is the first of TrackTree::tracks
 
 class Writer {
  public:
@@ -26,9 +31,12 @@ class Writer {
          const std::string& name)
       : trace_(trace),
         options_(options),
-        tree_(track_tree(trace)),
-        events_(
-            trace_events(trace, tree_, {.phases = options.phases, .max_flows = options.max_flows})),
+        overlay_(options.overlay),
+        tree_(track_tree(trace, overlay_ != nullptr && !overlay_->critical_path.empty())),
+        events_(trace_events(trace, tree_,
+                             {.phases = options.phases,
+                              .max_flows = options.max_flows,
+                              .overlay = overlay_})),
         sink_(out, name, options.compress),
         out_(sink_.packets()),
         packets_(sink_) {}
@@ -37,6 +45,7 @@ class Writer {
     packets_.write_clock();
     write_defaults_and_names();
     for (size_t i = 0; i < tree_.tracks.size(); ++i) write_track(i + 1, tree_.tracks[i]);
+    write_notes();
     for (const TraceEvent& event : events_.events) write_event(event);
     sink_.finish();
     counts_.tracks = static_cast<int64_t>(tree_.tracks.size());
@@ -64,6 +73,8 @@ class Writer {
     for (size_t i = 0; i < kStreams; ++i)
       write_interned(field::kInternedCategories, i + 1, kStreamNames[i]);
     write_interned(field::kInternedCategories, kPhaseCategoryIid, kPhaseCategory);
+    if (overlay_ != nullptr)
+      write_interned(field::kInternedCategories, kPathCategoryIid, kPathCategory);
     uint64_t iid = 0;
     for (const std::string& name : trace_.names)
       write_interned(field::kInternedEvents, ++iid, printable(name));
@@ -72,7 +83,15 @@ class Writer {
     first_phase_iid_ = iid + 1;
     for (const std::string& name : events_.phase_names)
       write_interned(field::kInternedEvents, ++iid, name);
-    for (size_t i = 0; i < kAnnotations.size(); ++i) {
+    first_path_iid_ = iid + 1;
+    if (overlay_ != nullptr) {
+      for (const std::string& name : overlay_->names)
+        write_interned(field::kInternedEvents, ++iid, printable(name));
+      first_note_iid_ = iid + 1;
+      for (const std::string& note : overlay_->notes)
+        write_interned(field::kInternedEvents, ++iid, printable(note));
+    }
+    for (size_t i = 0; i < kAnnotations.size() - (overlay_ == nullptr ? 1 : 0); ++i) {
       write_interned(field::kInternedAnnotations, i + 1, kAnnotations[i]);
     }
     out_.close(interned);
@@ -123,7 +142,7 @@ class Writer {
     out_.varint_field(field::kEventType, type);
     out_.varint_field(field::kEventName, span.name + uint64_t{1});
     out_.varint_field(field::kEventTrack, events_.track_of_span[event.item]);
-    if (span.flow != 0) write_flows(event);
+    if (events_.has_arrow[event.item]) write_flows(event);
     ++(type == kSliceBegin ? counts_.slices : counts_.instants);
   }
 
@@ -140,6 +159,19 @@ class Writer {
     out_.varint_field(field::kEventType, kSliceBegin);
     out_.varint_field(field::kEventName, first_phase_iid_ + phase.name);
     out_.varint_field(field::kEventTrack, tree_.of_rank[phase.place]);
+    ++counts_.slices;
+  }
+
+  void write_path_begin(const PathSpan& span) {
+    out_.varint_field(field::kEventCategory, kPathCategoryIid);
+    if (options_.annotations) {
+      write_annotation(kRankIid, static_cast<int64_t>(span.rank.index()));
+      if (span.micro_batch >= 0) write_annotation(kMicroBatchIid, span.micro_batch);
+      if (span.chunk >= 0) write_annotation(kChunkIid, span.chunk);
+    }
+    out_.varint_field(field::kEventType, kSliceBegin);
+    out_.varint_field(field::kEventName, first_path_iid_ + span.name);
+    out_.varint_field(field::kEventTrack, tree_.critical_path);
     ++counts_.slices;
   }
 
@@ -161,6 +193,8 @@ class Writer {
         return write_end(events_.track_of_span[event.item]);
       case EventKind::kPhaseEnd:
         return write_end(tree_.of_rank[events_.phases[event.item].place]);
+      case EventKind::kPathEnd:
+        return write_end(tree_.critical_path);
       case EventKind::kSample:
         return write_sample(events_.samples[event.item]);
       case EventKind::kSent:
@@ -172,30 +206,66 @@ class Writer {
         return write_anchor(event, arrived_iid_);
       case EventKind::kPhaseBegin:
         return write_phase_begin(events_.phases[event.item]);
+      case EventKind::kPathBegin:
+        return write_path_begin(overlay_->critical_path[event.item]);
       case EventKind::kSpanBegin:
         return write_span_start(event, kSliceBegin);
     }
   }
 
-  void write_event(const TraceEvent& event) {
+  template <class Body>
+  void write_at(int64_t at_ns, Body write) {
     const size_t packet = open_packet(kStateNeeded);
-    out_.varint_field(field::kTimestamp, static_cast<uint64_t>(event.at_ns));
+    out_.varint_field(field::kTimestamp, static_cast<uint64_t>(at_ns));
     const size_t body = out_.open(field::kTrackEvent);
-    write_body(event);
+    write();
     out_.close(body);
     close_packet(packet);
   }
 
+  void write_event(const TraceEvent& event) {
+    write_at(event.at_ns, [&] { write_body(event); });
+  }
+
+  // On the row of the cluster, where the step begins.
+  void write_notes() {
+    for (size_t i = 0; overlay_ != nullptr && i < overlay_->notes.size(); ++i) {
+      write_at(0, [&] {
+        out_.varint_field(field::kEventType, kInstant);
+        out_.varint_field(field::kEventName, first_note_iid_ + i);
+        out_.varint_field(field::kEventTrack, kClusterTrack);
+      });
+      ++counts_.instants;
+    }
+  }
+
   const StepTrace& trace_;
   const PerfettoOptions& options_;
+  const TraceOverlay* overlay_;
   TrackTree tree_;
   TraceEvents events_;
   PacketSink sink_;
   ProtoEncoder& out_;
   PacketWriter packets_;
   PerfettoCounts counts_;
-  uint64_t sent_iid_ = 0, arrived_iid_ = 0, first_phase_iid_ = 0;
+  uint64_t sent_iid_ = 0, arrived_iid_ = 0, first_phase_iid_ = 0, first_path_iid_ = 0,
+           first_note_iid_ = 0;
 };
+
+// A path that overlaps itself, or names that are not there, would be read without a word.
+void check_overlay(const StepTrace& trace, const TraceOverlay& overlay) {
+  Instant free;
+  for (const PathSpan& span : overlay.critical_path) {
+    HERDSIM_CHECK(free <= span.begin && span.begin < span.end && span.name < overlay.names.size())
+        << "the critical path at " << span.begin.nanoseconds() << " ns";
+    free = span.end;
+  }
+  for (const WaitArrow& wait : overlay.waits) {
+    HERDSIM_CHECK(std::max(wait.from, wait.to) < trace.spans.size() &&
+                  trace.spans[wait.from].end <= trace.spans[wait.to].begin)
+        << "a wait of span " << wait.to << " for span " << wait.from;
+  }
+}
 
 }  // namespace
 
@@ -203,6 +273,7 @@ PerfettoCounts write_perfetto(const StepTrace& trace, std::ostream& out,
                               const PerfettoOptions& options, const std::string& name) {
   const std::string fault = first_fault(trace);
   HERDSIM_CHECK(fault.empty()) << fault;
+  if (options.overlay != nullptr) check_overlay(trace, *options.overlay);
   return Writer(trace, out, options, name).write();
 }
 

@@ -1,6 +1,6 @@
 // A simulated step as a Perfetto trace (ui.perfetto.dev, trace_processor).
 //
-// Rows: cluster > pod > node > rank > streams, as custom tracks in the order given. The rank's own
+// Rows: cluster > critical path, pod > node > rank > streams, as custom tracks in the order given. The rank's own
 // row shows the phase it is in; counters hang below whom they describe, with their unit, and share
 // their scale with their namesakes. Arrows join sends to receives. One packet sequence holds
 // everything in time order, so that a reader needs no sort.
@@ -16,6 +16,7 @@
 #include <string>
 
 #include "sim/observe/span.h"
+#include "sim/observe/trace_overlay.h"
 
 namespace herdsim {
 
@@ -29,6 +30,9 @@ struct PerfettoOptions {
   bool phases = true;
   // Arrows; the viewer walks the whole graph of a selected slice and many thousands freeze it.
   int64_t max_flows = 4'000;
+  // The critical path as a row below the cluster, arrows to kernels that waited, and notes as marks
+  // on the cluster's row. Must outlive the call.
+  const TraceOverlay* overlay = nullptr;
 };
 
 struct PerfettoCounts {

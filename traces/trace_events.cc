@@ -58,6 +58,10 @@ class EventBuilder {
     add_spans();
     if (choice.phases) add_phases();
     add_samples();
+    if (choice.overlay != nullptr) {
+      add_path(choice.overlay->critical_path);
+      add_waits(choice.overlay->waits, choice.max_flows / 2);
+    }
     add_flows(choice.max_flows);
     sort_events(out_.events);
     return std::move(out_);
@@ -71,6 +75,7 @@ class EventBuilder {
   void add_spans() {
     out_.events.reserve(2 * trace_.spans.size());
     out_.track_of_span.reserve(trace_.spans.size());
+    out_.has_arrow.assign(trace_.spans.size(), false);
     for (size_t i = 0, place = 0; i < trace_.spans.size(); ++i) {
       const Span& span = trace_.spans[i];
       while (trace_.ranks[place].rank != span.rank) ++place;
@@ -135,6 +140,23 @@ class EventBuilder {
     }
   }
 
+  void add_path(const std::vector<PathSpan>& path) {
+    for (size_t i = 0; i < path.size(); ++i) {
+      add(path[i].begin, EventKind::kPathBegin, i);
+      add(path[i].end, EventKind::kPathEnd, i);
+    }
+  }
+
+  void add_waits(const std::vector<WaitArrow>& waits, int64_t limit) {
+    for (const WaitArrow& wait : waits) {
+      if (out_.flows == limit) {
+        ++out_.flows_left_out;
+      } else {
+        add_arrow(wait.from, wait.to);
+      }
+    }
+  }
+
   void add_flows(int64_t limit) {
     struct Arrival {
       uint64_t flow;
@@ -172,6 +194,7 @@ class EventBuilder {
     const bool reaches_start = from.end <= to.begin;
     const bool leaves_end = from.end <= to.end;
     const auto id = static_cast<uint64_t>(++out_.flows);
+    out_.has_arrow[send] = out_.has_arrow[receive] = true;
     out_.flow_ends.push_back({.kind = leaves_end ? begin_kind(from) : EventKind::kSent,
                               .item = static_cast<uint32_t>(send),
                               .id = id});

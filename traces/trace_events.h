@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sim/observe/span.h"
+#include "sim/observe/trace_overlay.h"
 #include "traces/trace_tracks.h"
 
 namespace herdsim {
@@ -23,18 +24,21 @@ namespace herdsim {
 enum class EventKind : uint8_t {
   kSpanEnd,
   kPhaseEnd,
+  kPathEnd,
   kSample,
   kSent,         // anchor of an arrow, at the begin of span `item`
   kSpanInstant,  // a span of no length
   kReceiveInstant,
   kArrived,  // anchor of an arrow, at the end of span `item`
   kPhaseBegin,
+  kPathBegin,
   kSpanBegin,
 };
 
 struct TraceEvent {
   int64_t at_ns = 0;
-  uint32_t item = 0;  // place in StepTrace::spans, TraceEvents::phases or TraceEvents::samples
+  // Place in StepTrace::spans, TraceOverlay::critical_path, TraceEvents::phases or ::samples.
+  uint32_t item = 0;
   EventKind kind = EventKind::kSpanEnd;
 };
 
@@ -66,6 +70,7 @@ struct TraceEvents {
   std::vector<SampleRef> samples;
   std::vector<FlowEnd> flow_ends;  // by kind, item, id
   std::vector<uint64_t> track_of_span;
+  std::vector<bool> has_arrow;  // by span
   int64_t flows = 0;
   int64_t flows_left_out = 0;  // beyond the limit
 };
@@ -73,11 +78,13 @@ struct TraceEvents {
 struct EventChoice {
   bool phases = true;
   int64_t max_flows = 0;
+  const TraceOverlay* overlay = nullptr;
 };
 
 // Requires: first_fault(trace) is empty.
-// An arrow is drawn where send and receive are both traced; beyond the limit those of the highest
-// ranks are left out.
+// An arrow is drawn where send and receive are both traced, and from what a kernel waited for to the
+// kernel. Half of the limit is for waits, the longest first; beyond the rest the messages of the
+// highest ranks are left out.
 // Complexity: linear in spans and samples, n log n in flows.
 TraceEvents trace_events(const StepTrace& trace, const TrackTree& tree, const EventChoice& choice);
 

@@ -80,7 +80,16 @@ int64_t estimated_trace_bytes(const StepTrace& trace, const PerfettoOptions& opt
       body += event_bytes(sample.at.nanoseconds(), typical_track) + kDoubleBytes;
     }
   }
-  const int64_t arrows = std::min(flow_ends / 2, options.max_flows);
+  int64_t waits = 0;
+  if (options.overlay != nullptr) {
+    for (const PathSpan& span : options.overlay->critical_path) {
+      body += 2 * event_bytes(span.end.nanoseconds(), typical_track) + kCategoryAndNameBytes +
+              (options.annotations ? 3 * annotation_bytes(2) : 0);
+    }
+    waits = std::min(static_cast<int64_t>(options.overlay->waits.size()), options.max_flows / 2);
+    body += waits * 2 * kDoubleBytes;
+  }
+  const int64_t arrows = std::min(flow_ends / 2, options.max_flows - waits);
   body += arrows * (2 * kDoubleBytes + event_bytes(last_instant(trace), typical_track));
   for (const std::string& name : trace.names)
     body += static_cast<int64_t>(name.size()) + kNameBytes;

@@ -34,14 +34,16 @@ class TreeBuilder {
  public:
   explicit TreeBuilder(const StepTrace& trace) : trace_(trace), widths_(trace) {}
 
-  TrackTree build() {
+  TrackTree build(bool with_critical_path) {
     tree_.of_rank.assign(trace_.ranks.size(), 0);
     tree_.of_stream.assign(trace_.ranks.size(), {});
     tree_.of_counter.assign(trace_.counters.size(), 0);
     const std::string title =
         trace_.title.empty() ? "cluster" : "cluster: " + printable(trace_.title);
     const uint64_t cluster = add(0, title, 0);
-    int32_t order = add_counters(cluster, 0, [](const Counter& c) { return c.of_cluster; });
+    int32_t order = 0;
+    if (with_critical_path) tree_.critical_path = add(cluster, "critical path", order++);
+    order = add_counters(cluster, order, [](const Counter& c) { return c.of_cluster; });
     add_ranks(cluster, order);
     add_lanes();
     return std::move(tree_);
@@ -129,7 +131,9 @@ class TreeBuilder {
 
 }  // namespace
 
-TrackTree track_tree(const StepTrace& trace) { return TreeBuilder(trace).build(); }
+TrackTree track_tree(const StepTrace& trace, bool with_critical_path) {
+  return TreeBuilder(trace).build(with_critical_path);
+}
 
 size_t place_of(const StepTrace& trace, RankId rank) {
   const auto at =

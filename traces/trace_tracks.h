@@ -1,4 +1,4 @@
-// The rows of a trace's picture: cluster > pod > node > rank > streams and counters.
+// The rows of a trace's picture: cluster > critical path, pod > node > rank > streams and counters.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,12 @@ struct TrackTree {
   std::vector<uint64_t> of_rank;
   std::vector<std::array<uint64_t, kStreams>> of_stream;
   std::vector<uint64_t> of_counter;  // by place in StepTrace::counters
+  uint64_t critical_path = 0;        // below the root; 0 without one
 };
 
 // Custom tracks throughout: children of Perfetto's process and thread tracks become their siblings.
 // The result points into `trace`, which must outlive it.
-TrackTree track_tree(const StepTrace& trace);
+TrackTree track_tree(const StepTrace& trace, bool with_critical_path = false);
 
 // Place of `rank` in trace.ranks. Requires: it is there.
 size_t place_of(const StepTrace& trace, RankId rank);

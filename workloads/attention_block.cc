@@ -7,7 +7,7 @@ std::string named(std::string_view name, std::string_view again) {
   return std::string(name) + std::string(again);
 }
 
-int append_qkv(const BlockBuilder& b, int at, std::string_view again) {
+int append_qkv(const BlockBuilder& b, int at, std::string_view again, bool from_latents = false) {
   std::vector<Kernel> kernels;
   for (const Product& product : b.k.qkv()) kernels.push_back(b.k.forward(product, b.k.tokens()));
   kernels.push_back(b.k.elementwise("rope", b.spec.software.forward, 0.2));
@@ -15,8 +15,10 @@ int append_qkv(const BlockBuilder& b, int at, std::string_view again) {
     return b.t.gather_then(named("qkv", again), b.spec.linear_activation(), std::move(kernels),
                            {at});
   }
-  at = b.t.compute(named("latents", again), {b.k.forward(b.k.latents(), b.spec.local_tokens())},
-                   {at});
+  if (!from_latents) {
+    at = b.t.compute(named("latents", again), {b.k.forward(b.k.latents(), b.spec.local_tokens())},
+                     {at});
+  }
   return b.t.gather_then(named("q, k, v up", again),
                          b.spec.linear_activation(b.spec.model.latent_width()), std::move(kernels),
                          {at});
@@ -78,6 +80,7 @@ int append_attention_forward(const BlockBuilder& b, int at, const AttentionParts
       at = b.t.context(CollectiveKind::kAllToAll, exchanged(b, true), {at});
     }
   }
+  if (!parts.qkv && parts.from_latents) at = append_qkv(b, at, again, true);
   std::vector<Kernel> kernels;
   if (parts.attention && is_ring(b)) {
     at = append_ring(b, AttentionPass::kForward, at);

@@ -57,14 +57,33 @@ class ExpertSteps {
   // visits.
   int route(int at, std::string_view again) const {
     const double scores = local_ * static_cast<double>(b_.spec.model.experts);
-    return b_.t.compute(
-        named("route, permute", again),
-        {b_.k.forward(router_, b_.spec.local_tokens()), stream("top-k", scores * kBytesAScore),
-         stream("permute", 2 * hidden_ * (local_ + sent_))},
-        {at});
+    std::vector<Kernel> kernels = {b_.k.forward(router_, b_.spec.local_tokens()),
+                                   stream("top-k", scores * kBytesAScore),
+                                   stream("permute", 2 * hidden_ * (local_ + sent_))};
+    append(kernels, small(b_.spec.software.expert_kernels_forward));
+    return b_.t.compute(named("route, permute", again), std::move(kernels), {at});
   }
-  int dispatch(int at) const { return b_.t.expert(CollectiveKind::kAllToAll, e_.dispatch, {at}); }
-  int combine(int at) const { return b_.t.expert(CollectiveKind::kAllToAll, e_.combine, {at}); }
+  int dispatch(int at) const { return b_.t.token_exchange(e_.dispatch, {at}); }
+  int combine(int at) const { return b_.t.token_exchange(e_.combine, {at}); }
+
+  // How many tokens go to each expert, told to every rank and to the host, which then launches the rest of the layer. What
+  // ends the layer waits for `launched`, what follows the counts for `counted`. A part that is made again without its end
+  // is launched with the backward pass.
+  struct Counts {
+    int counted, launched;
+  };
+  Counts count(int at, bool launches) const {
+    const SoftwareStack& software = b_.spec.software;
+    if (software.host_microseconds_for_expert_counts <= 0) return {at, at};
+    constexpr int64_t kBytesACount = 8;
+    at = b_.t.expert(CollectiveKind::kAllGather,
+                     Bytes(b_.spec.plan.ep * b_.spec.model.experts * kBytesACount), {at});
+    const int counted =
+        b_.t.host("read counts", software.host_microseconds_for_expert_counts, {at});
+    if (!launches) return {counted, counted};
+    return {counted, b_.t.host("launch experts", software.host_microseconds_per_expert_layer,
+                               {counted})};
+  }
 
   int forward(int at, const FeedForwardParts& parts, std::string_view again) const {
     // The activation alone needs no token from elsewhere.
@@ -76,8 +95,10 @@ class ExpertSteps {
     Kernel up = b_.k.expert_forward(up_, e_);
     up.repeats *= parts.up;
     kernels.push_back(std::move(up));
+    append(kernels, casts());
     kernels.push_back(activation(b_.spec.software.forward));
     if (!parts.down) return b_.t.compute(named("experts", again), std::move(kernels), {at});
+    append(kernels, casts());
     kernels.push_back(b_.k.expert_forward(down_, e_));
     append(kernels, sort());
     return reduce(b_.t.compute(named("experts", again), std::move(kernels), {at}));
@@ -94,9 +115,11 @@ class ExpertSteps {
   int backward(int at, BackwardPart part) const {
     at = gather(at);
     std::vector<Kernel> kernels = sort();
+    append(kernels, casts());
     kernels.push_back(b_.k.expert_dgrad(down_, e_));
     if (has_weight(part)) b_.k.append_expert_wgrad(kernels, down_, e_);
     kernels.push_back(activation(b_.spec.software.backward));
+    append(kernels, casts());
     kernels.push_back(b_.k.expert_dgrad(up_, e_));
     if (has_weight(part)) b_.k.append_expert_wgrad(kernels, up_, e_);
     append(kernels, sort());
@@ -106,6 +129,7 @@ class ExpertSteps {
     const int64_t rows = b_.spec.local_tokens();
     std::vector<Kernel> kernels = {stream("permute", 2 * hidden_ * (local_ + sent_)),
                                    b_.k.dgrad(router_, rows)};
+    append(kernels, small(b_.spec.software.expert_kernels_backward));
     if (has_weight(part)) b_.k.append_wgrad(kernels, router_, rows);
     // That of shared experts is in their own block.
     if (b_.spec.model.shared_experts == 0) {
@@ -128,6 +152,18 @@ class ExpertSteps {
 
   Kernel stream(std::string name, double moved) const {
     return b_.k.stream(std::move(name), moved, b_.spec.software.forward.stream);
+  }
+  // Kernels that take a launch and no more.
+  std::vector<Kernel> small(double count) const {
+    if (count <= 0) return {};
+    Kernel kernel = b_.k.stream("small kernels", 1, b_.spec.software.forward.stream);
+    kernel.repeats = count;
+    return {kernel};
+  }
+  // Of one tensor that the experts' products read; the products' own times have one cast for all.
+  std::vector<Kernel> casts() const {
+    const bool fp8 = b_.spec.training.precision == DataType::kFp8;
+    return small(fp8 ? b_.spec.software.expert_fp8_kernels * static_cast<double>(e_.local) : 0);
   }
   Kernel activation(const ElementwiseTraffic& traffic) const {
     Kernel kernel = b_.k.activation(traffic, received_, e_.width);
@@ -168,6 +204,10 @@ int append_dense_backward(const BlockBuilder& b, int at, BackwardPart part) {
   return append_mlp_backward(b, at, false, part);
 }
 
+int append_shared_experts_forward(const BlockBuilder& b, int at, std::string_view again) {
+  return append_mlp_forward(b, at, true, {}, again);
+}
+
 int append_experts_forward(const BlockBuilder& b, int at, const FeedForwardParts& parts,
                            std::string_view again) {
   const ExpertSteps steps(b);
@@ -176,12 +216,13 @@ int append_experts_forward(const BlockBuilder& b, int at, const FeedForwardParts
   if (parts.up <= 0) return steps.forward(at, {.up = 0, .down = false}, again);
   int shared = at;
   if (shares && !overlap) shared = append_mlp_forward(b, at, true, parts, again);
-  at = steps.route(shared, again);
+  const ExpertSteps::Counts counts = steps.count(steps.route(shared, again), parts.down);
+  at = counts.counted;
   const int sent = steps.dispatch(at);
   if (shares && overlap) shared = append_mlp_forward(b, at, true, parts, again);
   at = steps.forward(sent, parts, again);
   if (!parts.down) return at;
-  return steps.unpermute({steps.combine(at), shared});
+  return steps.unpermute({steps.combine(at), shared, counts.launched});
 }
 
 int append_experts_backward(const BlockBuilder& b, int at, BackwardPart part) {

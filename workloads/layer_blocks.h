@@ -43,6 +43,7 @@ struct BlockBuilder {
 // How much of a block a recomputation makes again; a forward pass makes all of it.
 struct AttentionParts {
   bool qkv = true, attention = true;
+  bool from_latents = false;  // without `qkv`: queries, keys and values from latents that are there
   double projection = 1;  // share of the product
 };
 struct FeedForwardParts {
@@ -60,6 +61,8 @@ int append_dense_forward(const BlockBuilder& b, int at, const FeedForwardParts& 
                          std::string_view again = "");
 int append_dense_backward(const BlockBuilder& b, int at, BackwardPart part);
 
+// All shared experts.
+int append_shared_experts_forward(const BlockBuilder& b, int at, std::string_view again = "");
 int append_experts_forward(const BlockBuilder& b, int at, const FeedForwardParts& parts = {},
                            std::string_view again = "");
 int append_experts_backward(const BlockBuilder& b, int at, BackwardPart part);

@@ -106,6 +106,15 @@ Kernel LayerKernels::attention(const AttentionShape& shape) const {
 
 std::vector<Kernel> LayerKernels::attention_with_copies(AttentionPass pass) const {
   std::vector<Kernel> kernels = {attention(attention_shape(pass))};
+  if (spec_.model.alternate_window > 0) {
+    // Every layer is taken as half of each kind. The mask leaves a band of the window's width.
+    AttentionShape banded = attention_shape(pass);
+    banded.mask_fraction = std::min(banded.mask_fraction,
+                                    static_cast<double>(spec_.model.alternate_window) /
+                                        static_cast<double>(spec_.training.sequence_length));
+    kernels.push_back(attention(banded));
+    for (Kernel& kernel : kernels) kernel.repeats = 0.5;
+  }
   const SoftwareStack& software = spec_.software;
   if (software.unpad_hidden_bytes > 0 && software.attention_kernel == "fa2") {
     const double moved = static_cast<double>(tokens() * spec_.model.query_width()) /

@@ -24,50 +24,73 @@ void append_layer_forward(const BlockBuilder& b, bool has_experts) {
 // What a recomputation makes again. Where a product is made, what its input is gathered from is,
 // too.
 struct RecomputedParts {
-  bool elementwise = false;
+  bool norms = false, feeds_forward = false;
   AttentionParts attention{.qkv = false, .attention = false, .projection = 0};
   FeedForwardParts feed_forward{.up = 0, .down = false};
+  bool shared_experts = false;  // alone
+
+  // Norms and activation functions, with what else is said.
+  static RecomputedParts elementwise_and(const AttentionParts& attention,
+                                         const FeedForwardParts& feed_forward) {
+    return {
+        .norms = true, .feeds_forward = true, .attention = attention, .feed_forward = feed_forward};
+  }
 };
 
-RecomputedParts recomputed_parts(const WorkloadSpec& spec) {
+RecomputedParts selected_parts(const WorkloadSpec& spec, bool has_experts) {
+  const auto selects = [&](RecomputeModule module) { return spec.training.selects(module); };
+  const bool whole = selects(has_experts ? RecomputeModule::kExperts : RecomputeModule::kMlp);
+  return {.norms = selects(RecomputeModule::kNorms),
+          .feeds_forward = whole || selects(RecomputeModule::kActivation),
+          .attention = {.qkv = false,
+                        .attention = selects(RecomputeModule::kCoreAttention),
+                        .from_latents = selects(RecomputeModule::kMlaUpProjection),
+                        .projection = 0},
+          .feed_forward = {.up = whole ? 1.0 : 0.0,
+                           .down = whole && !spec.software.recompute_stops_early},
+          .shared_experts = has_experts && !whole && selects(RecomputeModule::kSharedExperts)};
+}
+
+RecomputedParts recomputed_parts(const WorkloadSpec& spec, bool has_experts) {
   switch (spec.training.recompute) {
     case Recompute::kNone:
       return {};
     case Recompute::kSelective:
-      return {.attention = {.qkv = false, .attention = true, .projection = 0}};
+      return selected_parts(spec, has_experts);
     case Recompute::kElementwise:
-      return {.elementwise = true};
+      return RecomputedParts::elementwise_and({.qkv = false, .attention = false, .projection = 0},
+                                              {.up = 0, .down = false});
     case Recompute::kHalfTheProducts:
       // Of q, k, v, output, gate, up, down in this order every second one.
-      return {.elementwise = true,
-              .attention = {.qkv = false, .attention = false, .projection = 1},
-              .feed_forward = {.up = 0.5, .down = false}};
+      return RecomputedParts::elementwise_and({.qkv = false, .attention = false, .projection = 1},
+                                              {.up = 0.5, .down = false});
     case Recompute::kKeepQkv:
-      return {.elementwise = true,
-              .attention = {.qkv = false, .attention = true, .projection = 1},
-              .feed_forward = {.up = 1, .down = false}};
+      return RecomputedParts::elementwise_and({.qkv = false, .attention = true, .projection = 1},
+                                              {.up = 1, .down = false});
     case Recompute::kKeepQkvAndOutput:
-      return {.elementwise = true,
-              .attention = {.qkv = false, .attention = true, .projection = 0},
-              .feed_forward = {.up = 1, .down = false}};
+      return RecomputedParts::elementwise_and({.qkv = false, .attention = true, .projection = 0},
+                                              {.up = 1, .down = false});
     case Recompute::kFull:
       break;
   }
-  return {.elementwise = true,
-          .attention = {},
-          .feed_forward = {.up = 1, .down = !spec.software.recompute_stops_early}};
+  return RecomputedParts::elementwise_and({},
+                                          {.up = 1, .down = !spec.software.recompute_stops_early});
 }
 
 int append_recomputation(const BlockBuilder& b, int at, bool has_experts) {
-  const RecomputedParts parts = recomputed_parts(b.spec);
+  const RecomputedParts parts = recomputed_parts(b.spec, has_experts);
   const ElementwiseTraffic& traffic = b.spec.software.forward;
-  if (parts.elementwise) {
+  if (parts.norms) {
     at = b.t.compute("norm again", {b.k.elementwise("norm", traffic, 0.3)}, {at});
   }
   at = append_attention_forward(b, at, parts.attention, " again");
-  if (!parts.elementwise) return at;
-  at = b.t.compute("residual, norm again", {b.k.elementwise("residual, norm", traffic, 0.3)}, {at});
-  return append_feed_forward(b, at, has_experts, parts.feed_forward, " again");
+  if (parts.norms) {
+    at = b.t.compute("residual, norm again", {b.k.elementwise("residual, norm", traffic, 0.3)},
+                     {at});
+  }
+  if (parts.feeds_forward)
+    at = append_feed_forward(b, at, has_experts, parts.feed_forward, " again");
+  return parts.shared_experts ? append_shared_experts_forward(b, at, " again") : at;
 }
 
 void append_layer_backward(const BlockBuilder& b, BackwardPart part, const LayerKind& kind) {

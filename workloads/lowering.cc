@@ -1,5 +1,6 @@
 #include "workloads/lowering.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/base/check.h"
@@ -105,12 +106,15 @@ OpGraph lower_step(const WorkloadSpec& spec, const ScheduleRow& schedule,
   OpGraph graph;
   graph.grid = spec.plan.grid(is_mirrored(schedule));
   const StepWork work = step_work(spec, graph.grid, graph.works);
+  const std::vector<ChunkBuckets> buckets = parameter_buckets(spec, layout.units, work, graph.works);
   MessageTable forward(layout.chunks(), layout.shape.micro_batches);
   MessageTable backward(layout.chunks(), layout.shape.micro_batches);
   for (int64_t stage = 0; stage < spec.plan.pp; ++stage) {
     const WorkId optimizer = optimizer_work(spec, layout, stage, graph.works);
-    graph.programs.push_back(
-        stage_program({spec, layout, work, graph.works, stage, optimizer}, forward, backward));
+    const Program* const before =
+        stage > 0 ? &graph.programs[ProgramId(static_cast<size_t>(stage - 1))] : nullptr;
+    graph.programs.push_back(stage_program(
+        {spec, layout, work, buckets, graph.works, stage, optimizer, before}, forward, backward));
   }
   connect_messages(graph, forward, backward);
   graph.uneven[static_cast<size_t>(Uneven::kExperts)] = expert_load(spec, graph.grid);
@@ -126,7 +130,12 @@ ModelFlops model_flops(const ModelArchitecture& model, const Training& training)
   const double square =
       6.0 * static_cast<double>(model.layers * (model.query_width() + model.attention_width())) *
       static_cast<double>(training.sequence_length);
-  return {.causal = Flops(tokens * (6 * matrices + square / 2)),
+  // Of every second layer only the band of its window.
+  const double band = static_cast<double>(model.alternate_window) /
+                      static_cast<double>(training.sequence_length);
+  const double masked = model.alternate_window > 0 ? square / 2 * std::min(0.5, band) + square / 4
+                                                   : square / 2;
+  return {.causal = Flops(tokens * (6 * matrices + masked)),
           .full = Flops(tokens * (6 * matrices + square))};
 }
 

@@ -33,6 +33,11 @@ struct ModelArchitecture {
   int64_t shared_experts = 0;
   int64_t expert_ffn = 0;          // width of one expert; 0: ffn
   int64_t first_dense_layers = 0;  // that have a feed-forward layer instead of experts
+  // Experts in this many groups, and of how many of them a token's experts are; 0: of all.
+  int64_t expert_groups = 0;
+  int64_t expert_groups_per_token = 0;
+  // Every second layer attends to this many tokens before each only; 0: no layer does.
+  int64_t alternate_window = 0;
   // Multi-head latent attention; 0 is attention of its own keys and values.
   int64_t kv_lora_rank = 0;
   int64_t q_lora_rank = 0;     // 0: queries come from the hidden state at once

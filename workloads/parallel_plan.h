@@ -48,6 +48,17 @@ enum class Recompute : uint8_t {
   kKeepQkvAndOutput,  // all but Q, K, V and the output projection
 };
 
+// What kSelective makes again, by the names of Megatron-LM's --recompute-modules (transformer_config.py, core 0.12).
+enum class RecomputeModule : uint8_t {
+  kCoreAttention,    // core_attn
+  kNorms,            // layernorm
+  kActivation,       // moe_act; here of dense layers, too
+  kMlaUpProjection,  // mla_up_proj
+  kMlp,              // mlp, of layers without experts
+  kSharedExperts,    // shared_experts
+  kExperts,          // moe: routed and shared, with their transfers
+};
+
 struct ParallelPlan {
   int64_t tp = 1, cp = 1, ep = 1, pp = 1, dp = 1;
   int64_t virtual_stages = 1;  // model chunks a pipeline rank
@@ -135,6 +146,7 @@ struct Training {
   int64_t global_batch = 0;  // sequences a step
   DataType precision = DataType::kBf16;
   Recompute recompute = Recompute::kNone;
+  std::vector<RecomputeModule> recompute_modules;  // of kSelective; empty: core attention
   double recompute_fraction = 1.0;  // of the layers, spread evenly; the others keep everything
   int64_t recompute_layers = 0;     // the first of each model chunk instead; 0: by the fraction
   OptimizerState optimizer = OptimizerState::kFp32Moments;
@@ -155,6 +167,12 @@ struct Training {
   int64_t tokens() const { return sequence_length * global_batch; }
   double optimizer_state_bytes() const {
     return optimizer == OptimizerState::kBf16Moments ? 8 : 12;
+  }
+  // Requires: kSelective.
+  bool selects(RecomputeModule module) const {
+    if (recompute_modules.empty()) return module == RecomputeModule::kCoreAttention;
+    return std::find(recompute_modules.begin(), recompute_modules.end(), module) !=
+           recompute_modules.end();
   }
   // By number from 0, in the model and in its chunk. By the fraction those that recompute lie
   // evenly, where the whole part of layer * fraction steps up.

@@ -15,6 +15,7 @@ class StageLowering {
       : spec_(question.spec),
         layout_(question.layout),
         shared_(question.work),
+        buckets_(question.buckets),
         works_(question.works),
         stage_(question.stage),
         forward_(forward),
@@ -22,6 +23,7 @@ class StageLowering {
         builder_(question.works) {
     const auto chunks = static_cast<size_t>(chunks_per_stage(layout_.schedule, layout_.shape));
     backwards_left_.assign(chunks, 0);
+    if (question.like != nullptr) builder_.reserve(*question.like);
     gathers_.resize(chunks);
   }
 
@@ -59,6 +61,8 @@ class StageLowering {
     return model_chunk_at(layout_.schedule, layout_.shape, {stage_, chunk_});
   }
   const std::vector<UnitKind>& units() const { return layout_.units_at(stage_, chunk_); }
+
+  const ChunkBuckets& buckets() const { return buckets_[static_cast<size_t>(model_chunk())]; }
 
   // An op that is not in the program yet: of a pair of passes whose ops are put in order when all
   // are known.
@@ -160,9 +164,13 @@ class StageLowering {
       std::vector<OpId>& gathers = gathers_[static_cast<size_t>(pass.chunk)];
       if (pass.kind != PassKind::kForward || !gathers.empty()) continue;
       chunk_ = pass.chunk;
-      for (const UnitKind unit : units()) {
-        for (const WorkId work : shared_.gather[static_cast<size_t>(unit)]) add(work, {});
-        // Every unit has something to gather, or none has.
+      const ChunkBuckets& chunk = buckets();
+      for (size_t u = 0; u < units().size(); ++u) {
+        const size_t bucket = chunk.of_unit[u];
+        if (u == 0 || bucket != chunk.of_unit[u - 1]) {
+          for (const WorkId work : chunk.gather[bucket]) add(work, {});
+        }
+        // Every bucket has something to gather, or none has.
         if (builder_.size() > 0) gathers.push_back(builder_.last());
       }
     }
@@ -223,10 +231,13 @@ class StageLowering {
       }
       if (input) launch(shared_.launch[static_cast<size_t>(unit)].backward, start);
       start = stamp(shared_.passes[static_cast<size_t>(unit)].*part, start);
-      if (last || (weight && reduces_each_pass())) {
-        // A unit without a weight pass had its gradients in its input pass, which is before.
-        if (start.empty()) start.push_back(unit_ends_.back());
-        reduce(unit, start);
+      // A unit without a weight pass had its gradients in its input pass, which is before.
+      const bool reduces = weight && (last || reduces_each_pass());
+      if (reduces && start.empty()) start.push_back(unit_ends_.back());
+      if (reduces && reduces_each_pass()) {
+        reduce(shared_.reduce[static_cast<size_t>(unit)], start);
+      } else if (reduces && (u == 0 || buckets().of_unit[u - 1] != buckets().of_unit[u])) {
+        reduce(buckets().reduce[buckets().of_unit[u]], start);
       }
     }
     if (input) send(-1, shared_.send_backward, start);
@@ -259,9 +270,14 @@ class StageLowering {
     if (op) start.push_back(*op);
   }
 
-  void reduce(UnitKind unit, const std::vector<OpId>& after) {
-    if (!spec_.software.dp_overlap) return deferred_.push_back(unit);
-    for (const WorkId work : shared_.reduce[static_cast<size_t>(unit)]) add(work, after);
+  void reduce(const std::vector<WorkId>& works, const std::vector<OpId>& after) {
+    for (const WorkId work : works) {
+      if (spec_.software.dp_overlap) {
+        add(work, after);
+      } else {
+        deferred_.push_back(work);
+      }
+    }
   }
 
   // What the pass starts from: the message from the neighbouring model chunk or, where that chunk
@@ -344,9 +360,7 @@ class StageLowering {
     phase_ = StepPhase::kOptimizer;
     std::vector<OpId> computed;
     if (!unit_ends_.empty()) computed.push_back(unit_ends_.back());
-    for (const UnitKind unit : deferred_) {
-      for (const WorkId work : shared_.reduce[static_cast<size_t>(unit)]) add(work, computed);
-    }
+    for (const WorkId work : deferred_) add(work, computed);
     if (shared_.tied_gradients && holds_one_end()) add(*shared_.tied_gradients, computed);
     // On the data-parallel stream, so behind every reduction.
     const OpId norm = add(shared_.gradient_norm, computed);
@@ -370,6 +384,7 @@ class StageLowering {
   const WorkloadSpec& spec_;
   const StepLayout& layout_;
   const StepWork& shared_;
+  const std::vector<ChunkBuckets>& buckets_;
   const TypedVector<WorkId, Work>& works_;
   const int64_t stage_;
   MessageTable& forward_;
@@ -381,7 +396,7 @@ class StageLowering {
   std::vector<int64_t> backwards_left_;     // by local chunk: passes until its gradients are whole
   std::vector<std::vector<OpId>> gathers_;  // by local chunk: of its units, until the first forward
   std::vector<OpId> unit_ends_;             // last op of each unit stamped so far
-  std::vector<UnitKind> deferred_;          // reductions that wait for the end of the step
+  std::vector<WorkId> deferred_;          // reductions that wait for the end of the step
   std::optional<OpId> blocking_send_;       // that the next kernel waits for
   std::optional<OpId> launched_;            // what launches the unit that is stamped next
   std::vector<OpId> stamped_, dependencies_;  // of stamp(), kept for their memory

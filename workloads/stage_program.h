@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "workloads/message_table.h"
+#include "workloads/parameter_buckets.h"
 #include "workloads/step_work.h"
 
 namespace herdsim {
@@ -26,9 +27,11 @@ struct StageQuestion {
   const WorkloadSpec& spec;
   const StepLayout& layout;
   const StepWork& work;
+  const std::vector<ChunkBuckets>& buckets;  // by model chunk
   const TypedVector<WorkId, Work>& works;
   int64_t stage = 0;
   WorkId optimizer;
+  const Program* like = nullptr;  // of another stage, which is much alike: how much room to make
 };
 
 // Ensures: each send carries in Op::receive the model chunk it goes to, for connect_messages(); the

@@ -52,20 +52,22 @@ class StepWorkBuilder {
   void launch(UnitKind unit, bool has_experts) {
     const SoftwareStack& software = spec_.software;
     const PassTemplates& passes = out_.passes[index(unit)];
-    const auto transfers = [&](const WorkTemplate& steps) {
+    // Once the host has read the counts, a forward pass launches its experts itself.
+    const bool counts = software.host_microseconds_for_expert_counts > 0;
+    const auto transfers = [&](const WorkTemplate& steps, bool forward) {
       double count = 0;
       for (const TemplateStep& step : steps) {
         const Stream stream = works_[step.work].stream;
         if (stream == Stream::kTp || stream == Stream::kEp) ++count;
       }
       return count * software.host_microseconds_per_transfer +
-             (has_experts ? software.host_microseconds_per_expert_layer : 0);
+             (has_experts && !(counts && forward) ? software.host_microseconds_per_expert_layer : 0);
     };
     out_.launch[index(unit)] = {
         host_work("launch forward",
-                  software.host_microseconds_per_layer_forward + transfers(passes.forward)),
+                  software.host_microseconds_per_layer_forward + transfers(passes.forward, true)),
         host_work("launch backward",
-                  software.host_microseconds_per_layer_backward + transfers(passes.backward))};
+                  software.host_microseconds_per_layer_backward + transfers(passes.backward, false))};
   }
 
   std::optional<WorkId> host_work(std::string name, double microseconds) {
@@ -81,9 +83,11 @@ class StepWorkBuilder {
   void parameters(UnitKind unit) {
     const UnitParameters p = unit_parameters(spec_, unit);
     const std::string name(kNames[index(unit)]);
-    const auto gathered = [&](int64_t n) {
-      return Bytes(n * bytes_per_element(spec_.software.parameter_gather_type));
-    };
+    const bool fp8 = spec_.software.parameter_gather_fp8 &&
+                     spec_.training.precision == DataType::kFp8 && is_layer(unit) &&
+                     spec_.plan.shard != Sharding::kZero3;
+    const DataType gather_type = fp8 ? DataType::kFp8 : spec_.software.parameter_gather_type;
+    const auto gathered = [&](int64_t n) { return Bytes(n * bytes_per_element(gather_type)); };
     const auto reduced = [&](int64_t n) {
       return Bytes(n * bytes_per_element(spec_.software.gradient_reduce_type));
     };

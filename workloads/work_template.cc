@@ -37,6 +37,28 @@ int TemplateBuilder::expert(CollectiveKind kind, Bytes bytes, std::vector<int> a
                     std::move(after));
 }
 
+int TemplateBuilder::token_exchange(Bytes copies, std::vector<int> after) {
+  const int done = expert(CollectiveKind::kAllToAll, copies, std::move(after));
+  if (spec_.plan.ep > 1 && spec_.software.expert_dispatch_once) {
+    const ModelArchitecture& m = spec_.model;
+    works_[steps_.back().work].routing = {.experts = m.experts,
+                                          .per_token = m.experts_per_token,
+                                          .groups = m.expert_groups,
+                                          .groups_per_token = m.expert_groups_per_token};
+  }
+  return done;
+}
+
+int TemplateBuilder::host(std::string name, double microseconds, std::vector<int> after) {
+  if (microseconds <= 0) return after.back();
+  Work work;
+  work.kind = WorkKind::kHost;
+  work.stream = Stream::kHost;
+  work.name = std::move(name);
+  work.host_floor = seconds_rounded_up(microseconds * 1e-6);
+  return add(std::move(work), std::move(after));
+}
+
 int TemplateBuilder::gather_then(std::string name, Bytes input, std::vector<Kernel> kernels,
                                  std::vector<int> after) {
   if (!spec_.splits_sequence()) return compute(std::move(name), std::move(kernels), after);

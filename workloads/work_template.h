@@ -39,6 +39,11 @@ class TemplateBuilder {
   int tensor(CollectiveKind kind, Bytes bytes, std::vector<int> after);
   int context(CollectiveKind kind, Bytes bytes, std::vector<int> after);
   int expert(CollectiveKind kind, Bytes bytes, std::vector<int> after);
+  // Tokens to their experts or results back: `copies` has one for every expert that a token visits.
+  int token_exchange(Bytes copies, std::vector<int> after);
+
+  // Time of the host between what it waits for and what waits for it; none where it takes none.
+  int host(std::string name, double microseconds, std::vector<int> after);
 
   // Gathers `input`, split by sequence, and runs the block's first kernels. With chunked overlap
   // the products start when the first chunk is there and the rest arrives beside them; the next

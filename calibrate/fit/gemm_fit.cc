@@ -14,10 +14,10 @@ namespace herdsim {
 namespace {
 
 // Errors up to this share count squared, larger ones in proportion.
-constexpr double kRobustScale = 0.04;
+constexpr double kGemmRobustScale = 0.04;
 constexpr int kReweightings = 6;
 // Penalty on second differences over an octave, against one row of weight 1.
-constexpr double kSmoothness = 0.1;
+constexpr double kGemmSmoothness = 0.1;
 // Up to 32 rows cost the same; one row more than 256, 512, 768 or 1,024 takes 4 to 12 % longer, the
 // mean of which rounding up to 32 explains. Above 1,024 rows the step is gone.
 constexpr int64_t kRowStep = 32;
@@ -110,7 +110,7 @@ class GemmProblem {
       for (size_t i = 0; i < rows_.size(); ++i) {
         double error = -rows_[i].value;
         for (const Term& term : rows_[i].terms) error += term.weight * x[term.unknown];
-        weight[i] = kRobustScale / std::max(kRobustScale, std::abs(error));
+        weight[i] = kGemmRobustScale / std::max(kGemmRobustScale, std::abs(error));
       }
     }
     return x;
@@ -164,7 +164,7 @@ class GemmProblem {
             {{index(before), left}, {index(node), -left - right}, {index(after), right}}};
         for (const Term& a : bend) {
           for (const Term& b : bend) {
-            penalties_.emplace_back(a.unknown, b.unknown, kSmoothness * a.weight * b.weight);
+            penalties_.emplace_back(a.unknown, b.unknown, kGemmSmoothness * a.weight * b.weight);
           }
         }
       }

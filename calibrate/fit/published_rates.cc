@@ -45,23 +45,25 @@ const std::vector<PrintedAttention>& printed_h100_attention() {
        Evidence::kPublished,
        "flash2_h100_fwd_bwd_benchmark.png (Dao-AILab/flash-attention @0251105): forward plus "
        "backward, less the forward"},
-      // 2.5 passes of backward and one of forward share the rate that training runs show; what it
-      // falls to in short sequences has the shape of the same kernel on A100 (50, 61, 68, 74, 78,
-      // 80 from 512 to 16k).
+      // One pass of forward and 2.5 of backward have the rate that training runs show, 172 at their
+      // clock; runs that make the forward pass again show its own, 235. What both fall to in short
+      // sequences has the shape of the same kernel on A100 (50, 61, 68, 74, 78, 80 from 512 to 16k).
       {"triton-fa1",
        kForward,
        true,
-       {{512, 122}, {1024, 149}, {2048, 166}, {4096, 181}, {16384, 181}, {32768, 181}},
+       {{512, 166.5}, {1024, 203.4}, {2048, 226.6}, {4096, 247}, {16384, 247}, {32768, 247}},
        Evidence::kPublished,
        "identified from the sequence scaling of MPT-1B runs on 8 H100 (llm-foundry @b2a43a147 "
-       "benchmarks), 2k to 32k tokens: 172 at the clock of training, 0.95 of that of the tables"},
+       "benchmarks), 2k to 32k tokens: 172 in both passes at the clock of training, 0.95 of that of "
+       "the tables; 235 in the forward pass from runs of MPT-1B and 13B at 16k to 64k tokens that recompute it"},
       {"triton-fa1",
        kBackward,
        true,
-       {{512, 122}, {1024, 149}, {2048, 166}, {4096, 181}, {16384, 181}, {32768, 181}},
+       {{512, 110.2}, {1024, 134.6}, {2048, 150}, {4096, 163.5}, {16384, 163.5}, {32768, 163.5}},
        Evidence::kPublished,
        "identified from the sequence scaling of MPT-1B runs on 8 H100 (llm-foundry @b2a43a147 "
-       "benchmarks), 2k to 32k tokens: 172 at the clock of training, 0.95 of that of the tables"},
+       "benchmarks), 2k to 32k tokens: 172 in both passes at the clock of training, 0.95 of that of "
+       "the tables; 155 in the backward pass from runs of MPT-1B and 13B at 16k to 64k tokens that recompute it"},
   };
   return table;
 }

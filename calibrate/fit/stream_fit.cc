@@ -9,8 +9,8 @@
 namespace herdsim {
 namespace {
 
-constexpr int kReweightings = 30;
-constexpr double kRobustScale = 0.02;
+constexpr int kStreamReweightings = 30;
+constexpr double kStreamRobustScale = 0.02;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ StreamFit fit_stream(const std::vector<StreamMeasurement>& rows, StreamClass str
   HERDSIM_CHECK(points.size() >= 2) << "too few streams to fit";
   double ramp = 0, per_byte = 0;
   std::vector<double> weight(points.size(), 1.0);
-  for (int pass = 0; pass < kReweightings; ++pass) {
+  for (int pass = 0; pass < kStreamReweightings; ++pass) {
     // Weighted least squares of the relative error of ramp + per_byte * bytes.
     double a = 0, b = 0, c = 0, u = 0, v = 0;
     for (size_t i = 0; i < points.size(); ++i) {
@@ -60,7 +60,7 @@ StreamFit fit_stream(const std::vector<StreamMeasurement>& rows, StreamClass str
     for (size_t i = 0; i < points.size(); ++i) {
       const auto& [bytes, seconds] = points[i];
       const double error = std::abs((ramp + per_byte * bytes) / seconds - 1);
-      weight[i] = kRobustScale / std::max(kRobustScale, error);
+      weight[i] = kStreamRobustScale / std::max(kStreamRobustScale, error);
     }
   }
   return {ramp, 1 / per_byte};

@@ -24,14 +24,17 @@ class InlineCallback {
 
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, InlineCallback> && std::is_invocable_v<F&>)
-      InlineCallback(F&& callable)
-      : operations_(&kOperations<std::remove_cvref_t<F>>) {
-    using Stored = std::remove_cvref_t<F>;
-    static_assert(sizeof(Stored) <= kCapacity, "the capture is larger than 48 bytes: capture less");
-    static_assert(alignof(Stored) <= alignof(void*), "the capture is aligned beyond a pointer");
-    static_assert(std::is_nothrow_move_constructible_v<Stored>);
-    std::memset(storage_, 0, kCapacity);  // all of it is copied when the callback moves
-    ::new (static_cast<void*>(storage_)) Stored(std::forward<F>(callable));
+      InlineCallback(F&& callable) {
+    hold(std::forward<F>(callable));
+  }
+  // Takes the callable in place of what it holds: what is written here is not read back until it is moved or called, while
+  // a temporary that is moved at once waits for its own small writes.
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, InlineCallback> && std::is_invocable_v<F&>)
+  InlineCallback& operator=(F&& callable) {
+    reset();
+    hold(std::forward<F>(callable));
+    return *this;
   }
 
   InlineCallback(InlineCallback&& other) noexcept { take(other); }
@@ -86,6 +89,18 @@ class InlineCallback {
   static constexpr Operations kOperations{&call_stored<F>,
                                           kPlain<F> ? nullptr : &relocate_stored<F>,
                                           kPlain<F> ? nullptr : &destroy_stored<F>};
+
+  // Requires: nothing is held.
+  template <class F>
+  void hold(F&& callable) {
+    using Stored = std::remove_cvref_t<F>;
+    static_assert(sizeof(Stored) <= kCapacity, "the capture is larger than 48 bytes: capture less");
+    static_assert(alignof(Stored) <= alignof(void*), "the capture is aligned beyond a pointer");
+    static_assert(std::is_nothrow_move_constructible_v<Stored>);
+    std::memset(storage_, 0, kCapacity);  // all of it is copied when the callback moves
+    ::new (static_cast<void*>(storage_)) Stored(std::forward<F>(callable));
+    operations_ = &kOperations<Stored>;
+  }
 
   void take(InlineCallback& other) noexcept {
     operations_ = other.operations_;

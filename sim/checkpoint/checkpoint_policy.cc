@@ -67,6 +67,11 @@ std::vector<CheckpointPolicy> make_rows() {
   };
 }
 
+// Beyond the limit no save lasts as long as a tick.
+Bandwidth gigabytes_a_second(double rate, double most = 1e6) {
+  return bytes_per_second(std::min(rate, most) * 1e9);
+}
+
 double gigabytes_of(Bytes bytes) { return static_cast<double>(bytes.count()) * 1e-9; }
 
 // Seconds to move what a tier writes, and to read it back; and what training loses meanwhile, as a
@@ -75,24 +80,30 @@ struct Moves {
   double write = 0, read = 0, slowed = 0;
 };
 
-// Max-min over two who share `capacity`: a writer that takes what it gets up to `write`, and data
-// loaders that need `loading`.
-struct SharedStore {
-  double write = 0, slowed = 0;
-};
-SharedStore share_store(double capacity, double write, double loading) {
-  if (write + loading <= capacity) return {.write = write};
-  const double half = capacity / 2;
-  const double loaded = std::min(loading, std::max(half, capacity - write));
-  return {.write = std::min(write, capacity - loaded),
-          .slowed = loading > 0 ? 1 - loaded / loading : 0};
+// Half a tick less, so that rounding it up again adds none.
+double seconds_of(Duration whole_ticks) {
+  return (static_cast<double>(whole_ticks.nanoseconds()) - 0.5) * 1e-9;
 }
 
-Moves moves_of(Medium medium, const CheckpointSize& size, const StorageModel& storage) {
+// A save or load of the remote store, unless somebody has measured it.
+Moves remote_moves(const CheckpointSize& size, const StorageModel& storage, Duration interval,
+                   std::span<const StoreTenant> others) {
+  const SharedStore store = shared_store(storage);
+  const StoreTenant job = store_tenant(size, storage, interval);
+  const StoreTime save = save_time(store, job, others);
+  Moves moves{.write = storage.planning_s + storage.wait_s + seconds_of(save.mean),
+              .read = seconds_of(load_time(store, job, others).mean),
+              .slowed = save.loaders_slowed};
+  if (storage.measured_save_s > 0) moves.write = storage.measured_save_s;
+  if (storage.measured_load_s > 0) moves.read = storage.measured_load_s;
+  return moves;
+}
+
+Moves moves_of(Medium medium, const CheckpointSize& size, const StorageModel& storage,
+               Duration interval, std::span<const StoreTenant> others) {
   const double total = gigabytes_of(size.total);
   const double per_gpu = total / static_cast<double>(size.gpus);
   const double per_host = per_gpu * static_cast<double>(size.gpus_per_host);
-  const double share = storage.shared_cap_gb_per_s * (1 - storage.background_share);
   switch (medium) {
     case Medium::kPeerHbm:
       return {.write = 0, .read = storage.attach_s + per_gpu / storage.peer_gb_per_s_per_gpu};
@@ -104,23 +115,15 @@ Moves moves_of(Medium medium, const CheckpointSize& size, const StorageModel& st
       const double disk = per_host / storage.nvme_gb_per_s_per_host;
       return {.write = disk, .read = storage.attach_s + disk};
     }
-    case Medium::kRemote: {
-      const SharedStore shared =
-          share_store(share, storage.write_gb_per_s, storage.data_loading_gb_per_s);
-      // A job that loads a checkpoint loads no data.
-      Moves moves{.write = storage.planning_s + storage.wait_s + total / shared.write,
-                  .read = total / std::min(storage.read_gb_per_s, share),
-                  .slowed = shared.slowed};
-      if (storage.measured_save_s > 0) moves.write = storage.measured_save_s;
-      if (storage.measured_load_s > 0) moves.read = storage.measured_load_s;
-      return moves;
-    }
+    case Medium::kRemote:
+      return remote_moves(size, storage, interval, others);
   }
   return {};
 }
 
-CheckpointTier costed(const TierRow& row, const CheckpointSize& size, const StorageModel& storage) {
-  const Moves moves = moves_of(row.medium, size, storage);
+CheckpointTier costed(const TierRow& row, const CheckpointSize& size, const StorageModel& storage,
+                      Duration interval, std::span<const StoreTenant> others) {
+  const Moves moves = moves_of(row.medium, size, storage, interval, others);
   double copy_out =
       gigabytes_of(size.total) / static_cast<double>(size.gpus) / storage.copy_out_gb_per_s_per_gpu;
   if (row.medium == Medium::kRemote && storage.measured_block_s > 0)
@@ -178,13 +181,38 @@ const CheckpointPolicy* find_checkpoint_policy(std::string_view name) {
   return nullptr;
 }
 
+SharedStore shared_store(const StorageModel& storage) {
+  return {
+      .sustained = gigabytes_a_second(storage.shared_cap_gb_per_s * (1 - storage.background_share)),
+      .burst_factor = storage.burst_factor,
+      .burst = seconds_rounded_up(storage.burst_s),
+      .write_amplification = storage.write_amplification,
+      .files_per_second = storage.files_per_second};
+}
+
+StoreTenant store_tenant(const CheckpointSize& size, const StorageModel& storage,
+                         Duration interval) {
+  constexpr double kBitsAByte = 8, kMostOfHost = 1e3;
+  return {
+      .hosts = (size.gpus + size.gpus_per_host - 1) / size.gpus_per_host,
+      .host = gigabytes_a_second(
+          std::min(storage.client_gb_per_s, storage.frontend_gbit_per_s / kBitsAByte), kMostOfHost),
+      .write_most = gigabytes_a_second(storage.write_gb_per_s),
+      .read_most = gigabytes_a_second(storage.read_gb_per_s),
+      .loading = gigabytes_a_second(storage.data_loading_gb_per_s),
+      .bytes = size.total,
+      .interval = interval,
+      .files = size.gpus * storage.files_per_gpu,
+      .directories = storage.directories};
+}
+
 CheckpointPlan plan_checkpoints(const CheckpointPolicy& policy, Duration interval,
                                 const CheckpointSize& size, const StorageModel& storage,
-                                Duration step_time) {
+                                Duration step_time, std::span<const StoreTenant> others) {
   CheckpointPlan plan;
   plan.just_in_time = policy.just_in_time;
   for (const TierRow& row : policy.tiers) {
-    CheckpointTier tier = costed(row, size, storage);
+    CheckpointTier tier = costed(row, size, storage, interval, others);
     const Duration wanted = tier.follows_interval ? interval : step_time * tier.period_steps;
     const std::string_view medium = kMediumNames[static_cast<size_t>(tier.medium)];
     if (tier.persist > wanted) {

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "sim/base/provenance.h"
 #include "sim/base/time.h"
 #include "sim/base/units.h"
+#include "sim/storage/shared_store.h"
 
 namespace herdsim {
 
@@ -85,10 +87,24 @@ struct StorageModel {
   double attach_s = 3;                   // finding a peer's copy: "a few seconds"
   double planning_s = 0;  // metadata and planning of a save; 62 s uncached (ByteCheckpoint)
   double wait_s = 0;      // mean queue in front of a shared store, see shared_storage_wait()
+  // The store, see sim/storage/shared_store.h. Tectonic's peak is 7 TB/s, "for short durations":
+  // how long is assumed. Its rates are what clients see, so a byte written counts once.
+  double burst_factor = 3.5, burst_s = 60;
+  double client_gb_per_s = 5;        // a host's client; assumed, 2 to 8
+  double frontend_gbit_per_s = 400;  // a host's port to the storage network
+  int64_t files_per_gpu = 1;
+  double files_per_second = 10'000;  // of one directory: a metadata shard of Tectonic (FAST'21)
+  int64_t directories = 1;
+  double write_amplification = 1;
+  double capacity_petabytes = 240;
+  double bytes_kept_per_byte = 1.67;  // Reed-Solomon 9 + 6
   // Of the remote tier as somebody measured them, instead of what follows from sizes and
   // bandwidths; 0: as it follows.
   double measured_block_s = 0, measured_save_s = 0, measured_load_s = 0;
 };
+
+// The store of this model, without what other jobs take of it all the time.
+SharedStore shared_store(const StorageModel& storage);
 
 struct CheckpointSize {
   Bytes total;  // weights, master copy and moments, once
@@ -121,12 +137,16 @@ struct CheckpointPlan {
   std::vector<std::string> warnings;
 };
 
-// Costs and periods of a policy. An interval is a whole number of steps, at least one. Where a save
-// takes longer than its interval, saves would queue: the period is stretched to the save and a
-// warning names it.
+// The job as the store sees it.
+StoreTenant store_tenant(const CheckpointSize& size, const StorageModel& storage,
+                         Duration interval);
+
+// Costs and periods of a policy, with other jobs on the store; the saves of those are at any phase
+// of this job's. An interval is a whole number of steps, at least one. Where a save takes longer
+// than its interval, saves would queue: the period is stretched to the save and a warning names it.
 CheckpointPlan plan_checkpoints(const CheckpointPolicy& policy, Duration interval,
                                 const CheckpointSize& size, const StorageModel& storage,
-                                Duration step_time);
+                                Duration step_time, std::span<const StoreTenant> others = {});
 
 // Sets the period of the tiers that follow the interval, by the same rule; used when the interval
 // adapts.

@@ -7,14 +7,15 @@
 #include "sim/base/check.h"
 #include "sim/collectives/nccl_model.h"
 #include "sim/collectives/nccl_tuning.h"
+#include "sim/collectives/torus_collective.h"
 
 namespace herdsim {
 namespace {
 
 constexpr std::array<std::string_view, kCollectiveKinds> kKindNames = {
     "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send-recv"};
-constexpr std::array<std::string_view, 7> kAlgorithmNames = {
-    "ring", "tree", "nvls", "nvlstree", "pat", "collnet", "pairwise"};
+constexpr std::array<std::string_view, 8> kAlgorithmNames = {
+    "ring", "tree", "nvls", "nvlstree", "pat", "collnet", "pairwise", "torus"};
 constexpr std::array<std::string_view, 3> kProtocolNames = {"simple", "ll", "ll128"};
 
 Duration microseconds_rounded_up(double us) { return seconds_rounded_up(us * 1e-6); }
@@ -40,6 +41,8 @@ PortShare port_share(CollectiveKind kind, const GroupShape& g, Algorithm algorit
     case CollectiveKind::kAllReduce:
       // A port sends its vector to be reduced in the switch, and its part of the result to all.
       if (algorithm == Algorithm::kNvls) return {r + 1, r};
+      // Once into the switches and once out of them.
+      if (algorithm == Algorithm::kCollNet) return {1, p};
       // Up a tree of nodes and down again, every node but the root.
       if (n > 1 && algorithm != Algorithm::kRing) return {2 * (n - 1), n * p};
       return {2 * (r - 1), r * ports};
@@ -66,6 +69,8 @@ int64_t nvlink_crossings(CollectiveKind kind, const GroupShape& g, Algorithm alg
   if (algorithm == Algorithm::kNvlsTree) {
     return (g.nodes * (p + 1) + 2 * (g.nodes - 1) - 1) / (2 * (g.nodes - 1));
   }
+  // As inside a node, and the sum over the nodes once more; without NVLS twice around the GPUs.
+  if (algorithm == Algorithm::kCollNet) return p > 2 ? p + 1 : 2 * (p - 1);
   // A ring enters by one GPU, passes the p - 1 edges between the node's GPUs and leaves: over p
   // rails each port is on p - 1 of them.
   return p - 1;
@@ -102,10 +107,12 @@ AppliedCorrection correction_for(CollectiveKind kind, const GroupShape& g, const
     case Algorithm::kRing:
       if (ring_bus_bandwidth(g, t) < t.ring_bandwidth) return {t.nic_ring};
       return {t.ring, passes_of(kind) * (g.ranks - 1)};
+    case Algorithm::kCollNet:
+      return {g.ranks_per_node() > 2 ? t.in_network_nvls : t.in_network_direct};
     case Algorithm::kTree:
     case Algorithm::kNvls:
     case Algorithm::kNvlsTree:
-    case Algorithm::kCollNet:
+    case Algorithm::kTorusRings:
       break;
   }
   return {g.nodes == 2 ? t.tree_two_nodes : t.tree, tree_levels(g)};
@@ -164,6 +171,17 @@ bool measured(const CollectiveCorrection& c, Bytes bytes, const GroupShape& g) {
   return bytes >= c.least && bytes <= c.most && g.ranks <= c.most_ranks;
 }
 
+// What credits let through a NIC: the window of each channel on it once a round trip. An exchange of all pairs has enough
+// peers in flight to keep its NIC busy.
+Bandwidth window_bound(CollectiveKind kind, int64_t channels, const GroupShape& g, const NcclTuning& t) {
+  const double round_trip = t.round_trip[static_cast<size_t>(g.farthest)];
+  if (g.nodes == 1 || round_trip <= 0 || kind == CollectiveKind::kAllToAll) return Bandwidth::unlimited();
+  const bool send = kind == CollectiveKind::kSendRecv;
+  const int64_t on_a_nic = send ? channels : std::max<int64_t>(1, channels / g.ranks_per_node());
+  const Bytes window = (send ? t.send_window : t.collective_window) * on_a_nic;
+  return bytes_per_second(as_double(window.count()) / (round_trip * 1e-6));
+}
+
 // By NCCL's model and public measurements. Requires: several ranks, some bytes.
 CollectivePlan predicted_plan(CollectiveKind kind, Bytes bytes, const GroupShape& g,
                                const NcclTuning& t) {
@@ -178,7 +196,8 @@ CollectivePlan predicted_plan(CollectiveKind kind, Bytes bytes, const GroupShape
     plan.algorithm = choice.best.algorithm;
     plan.protocol = choice.best.protocol;
     cost = choice_cost(choice, bytes, g, t);
-    const bool nvls = plan.algorithm == Algorithm::kNvls || plan.algorithm == Algorithm::kNvlsTree;
+    const bool nvls = plan.algorithm == Algorithm::kNvls || plan.algorithm == Algorithm::kNvlsTree ||
+                      (plan.algorithm == Algorithm::kCollNet && g.ranks_per_node() > 2);
     plan.channels =
         nvls ? t.nvls_blocks : used_channels(bytes, g, plan.protocol, ring_channels(g, t));
   }
@@ -194,6 +213,7 @@ CollectivePlan predicted_plan(CollectiveKind kind, Bytes bytes, const GroupShape
   if (plan.algorithm == Algorithm::kRing && g.nodes > 1 && t.ring_step_hop > 0) {
     take_measured_steps(kind, bytes, g, t, plan);
   }
+  plan.rate_cap = std::min(plan.rate_cap, window_bound(kind, plan.channels, g, t));
   plan.nic_crossings = g.nodes > 1 ? 1 : 0;
   plan.nvlink_crossings = nvlink_crossings(kind, g, plan.algorithm);
   plan.extrapolated = !measured(correction, bytes, g);
@@ -238,6 +258,7 @@ CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShap
                                const NcclTuning& t) {
   HERDSIM_DCHECK(g.ranks >= 1 && g.nodes >= 1 && g.nodes <= g.ranks && bytes >= Bytes());
   if (g.ranks <= 1 || bytes <= Bytes()) return {};
+  if (g.torus.on_torus) return plan_on_torus(kind, bytes, g, t);
   CollectivePlan plan = predicted_plan(kind, bytes, g, t);
   take_measured_time(kind, bytes, g, t, plan);
   return plan;

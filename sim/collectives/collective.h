@@ -35,10 +35,35 @@ enum class CollectiveKind : uint8_t {
 constexpr size_t kCollectiveKinds = 6;
 std::string_view collective_kind_name(CollectiveKind);
 
-enum class Algorithm : uint8_t { kRing, kTree, kNvls, kNvlsTree, kPat, kCollNet, kPairwise };
+// kCollNet: switches add up (SHARP). kTorusRings: not NCCL's, see torus_collective.h.
+enum class Algorithm : uint8_t {
+  kRing,
+  kTree,
+  kNvls,
+  kNvlsTree,
+  kPat,
+  kCollNet,
+  kPairwise,
+  kTorusRings,
+};
 enum class Protocol : uint8_t { kSimple, kLl, kLl128 };
 std::string_view algorithm_name(Algorithm);
 std::string_view protocol_name(Protocol);
+
+// How a group extends along a dimension of a torus: `count` chips, `stride` links apart.
+struct TorusAxis {
+  int64_t count = 1, stride = 1;
+  bool is_ring = false;  // the last is as far from the first as any two neighbours
+  friend auto operator<=>(const TorusAxis&, const TorusAxis&) = default;
+};
+
+struct TorusGroup {
+  bool on_torus = false;
+  bool is_box = false;  // all combinations of coordinates along the axes, which say nothing else
+  std::array<TorusAxis, TorusShape::kMostDimensions> axes{};
+  int64_t longest_edge = 0;  // links between two members that follow one another, at most
+  friend auto operator<=>(const TorusGroup&, const TorusGroup&) = default;
+};
 
 // What a collective needs to know of its group: not who is in it, only how it lies on the machine.
 struct GroupShape {
@@ -48,6 +73,7 @@ struct GroupShape {
   // each hop class.
   HopClass farthest = HopClass::kSameHost;
   std::array<int64_t, kHopClasses> edges{};
+  TorusGroup torus;
 
   int64_t ranks_per_node() const { return ranks / nodes; }
   friend auto operator<=>(const GroupShape&, const GroupShape&) = default;

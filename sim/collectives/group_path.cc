@@ -4,6 +4,7 @@
 #include <array>
 
 #include "sim/base/check.h"
+#include "sim/collectives/torus_collective.h"
 
 namespace herdsim {
 namespace {
@@ -113,12 +114,18 @@ void count_link(const Fabric& fabric, LinkId link, std::vector<Crossing>& upper)
 
 void count_edge_above_tors(const Fabric& fabric, GpuId from, GpuId to,
                            std::vector<Crossing>& upper) {
+  if (fabric.mesh() != nullptr) {
+    std::vector<LinkId> route;
+    fabric.append_route_above_tors(from, to, route);
+    for (const LinkId link : route) count_link(fabric, link, upper);
+    return;
+  }
   NodeId source = fabric.tor_of(from), destination = fabric.tor_of(to);
   while (source != destination) {
     const Node& up_node = fabric.nodes()[source];
     const Node& down_node = fabric.nodes()[destination];
     count_link(fabric, up_node.up, upper);
-    count_link(fabric, down_node.down, upper);
+    count_link(fabric, down_node.down(), upper);
     source = up_node.parent;
     destination = down_node.parent;
   }
@@ -158,16 +165,69 @@ void append_ports(const Fabric& fabric, std::span<const GpuId> members, const Co
   const auto append_both = [&](const Node& node) {
     if (!fabric.can_bind(node.up)) return;
     out.push_back({.link = node.up, .count = plan.nic_crossings});
-    out.push_back({.link = node.down, .count = plan.nic_crossings});
+    out.push_back({.link = node.down(), .count = plan.nic_crossings});
   };
   for (const GpuId gpu : members) append_both(fabric.nodes()[fabric.node_of(gpu)]);
   for (const GpuId gpu : members) append_both(fabric.nodes()[fabric.nic_of(gpu)]);
+}
+
+// The same over the routes of a mesh: of all pairs those that pass each link, over the partners of a
+// member. Complexity: the square of the members.
+void append_exchange_over_mesh(const Fabric& fabric, std::span<const GpuId> members,
+                               int64_t partners, int64_t nic_crossings,
+                               std::vector<Crossing>& out) {
+  std::vector<Crossing> pairs;
+  for (const GpuId from : members) {
+    for (const GpuId to : members) {
+      if (fabric.host_of(from) != fabric.host_of(to)) {
+        count_edge_above_tors(fabric, from, to, pairs);
+      }
+    }
+    sort_and_merge(pairs, 0);
+  }
+  for (const auto& [link, count] : pairs) {
+    out.push_back({link, (count + partners - 1) / partners * nic_crossings});
+  }
+}
+
+// All-reduces in the switches. Part i of the vector is that of the members with number i on their
+// hosts, and goes up a tree of its own: each switch sends one sum up and one down, until it has all.
+void append_reduction_trees(const Fabric& fabric, std::span<const GpuId> members,
+                            std::vector<Crossing>& out) {
+  std::vector<std::vector<NodeId>> parts(fabric.gpus_per_host());
+  for (const GpuId gpu : members) {
+    parts[gpu.index() % fabric.gpus_per_host()].push_back(fabric.tor_of(gpu));
+  }
+  std::vector<Crossing> upper;
+  for (std::vector<NodeId>& below : parts) {
+    for (;;) {
+      std::sort(below.begin(), below.end());
+      below.erase(std::unique(below.begin(), below.end()), below.end());
+      if (below.size() <= 1) break;
+      for (NodeId& at : below) {
+        const Node& node = fabric.nodes()[at];
+        count_link(fabric, node.up, upper);
+        count_link(fabric, node.down(), upper);
+        at = node.parent;
+      }
+    }
+  }
+  sort_and_merge(upper, 0);
+  out.insert(out.end(), upper.begin(), upper.end());
 }
 
 // An exchange of all pairs: of the R - p partners beyond its host, each of the m members below a
 // link has R - m beyond the link. A share of a crossing counts as a whole one.
 void append_exchange_above_tors(const Fabric& fabric, std::span<const GpuId> members,
                                 const CollectivePlan& plan, std::vector<Crossing>& out) {
+  HostRing ring;
+  build_ring(fabric, members, ring);
+  const auto ranks = static_cast<int64_t>(members.size());
+  const auto hosts = static_cast<int64_t>(ring.runs.size());
+  const int64_t partners = std::max<int64_t>(1, ranks - ranks / hosts);
+  if (fabric.mesh() != nullptr) {
+    return append_exchange_over_mesh(fabric, members, partners, plan.nic_crossings, out);
+  }
   std::vector<Crossing> below;
   for (const GpuId gpu : members) {
     NodeId id = fabric.tor_of(gpu);
@@ -177,17 +237,12 @@ void append_exchange_above_tors(const Fabric& fabric, std::span<const GpuId> mem
     }
   }
   sort_and_merge(below, 0);
-  HostRing ring;
-  build_ring(fabric, members, ring);
-  const auto ranks = static_cast<int64_t>(members.size());
-  const auto hosts = static_cast<int64_t>(ring.runs.size());
-  const int64_t partners = std::max<int64_t>(1, ranks - ranks / hosts);
   for (const auto& [link, m] : below) {
     const int64_t count = (m * (ranks - m) + partners - 1) / partners * plan.nic_crossings;
     if (count == 0) continue;
     const Node& child = fabric.nodes()[fabric.links()[link].from];
     out.push_back({.link = child.up, .count = count});
-    out.push_back({.link = child.down, .count = count});
+    out.push_back({.link = child.down(), .count = count});
   }
 }
 
@@ -196,6 +251,14 @@ void append_exchange_above_tors(const Fabric& fabric, std::span<const GpuId> mem
 GroupShape group_shape(const Fabric& fabric, std::span<const GpuId> members) {
   HERDSIM_DCHECK(!members.empty());
   GroupShape shape{.ranks = static_cast<int64_t>(members.size())};
+  if (fabric.torus()) {
+    shape.nodes = shape.ranks;
+    if (shape.ranks > 1) {
+      shape.farthest = HopClass::kSamePod;
+      shape.torus = torus_group(*fabric.torus(), members);
+    }
+    return shape;
+  }
   if (in_one_host(fabric, members)) return shape;
   HostRing ring;
   build_ring(fabric, members, ring);
@@ -213,8 +276,14 @@ GroupShape group_shape(const Fabric& fabric, std::span<const GpuId> members) {
 void append_group_path(const Fabric& fabric, std::span<const GpuId> members,
                        const CollectivePlan& plan, std::vector<Crossing>& out) {
   const size_t begin = out.size();
+  if (fabric.torus()) {
+    append_torus_path(fabric, members, plan, out);
+    return;
+  }
   append_ports(fabric, members, plan, out);
-  if (plan.nic_crossings > 0 && plan.algorithm == Algorithm::kPairwise) {
+  if (plan.algorithm == Algorithm::kCollNet) {
+    append_reduction_trees(fabric, members, out);
+  } else if (plan.nic_crossings > 0 && plan.algorithm == Algorithm::kPairwise) {
     append_exchange_above_tors(fabric, members, plan, out);
   } else if (plan.nic_crossings > 0) {
     HostRing ring;
@@ -242,6 +311,8 @@ int64_t append_connections(const Fabric& fabric, std::span<const GpuId> members,
   HostRing ring;
   build_ring(fabric, members, ring);
   if (ring.runs.size() < 2) return 1;
+  // Sums take the trees that the fabric manager laid out.
+  if (plan.algorithm == Algorithm::kCollNet) return 1;
   if (plan.algorithm == Algorithm::kPairwise) {
     constexpr size_t kInFlight = 8;
     const std::span<const GpuId> order = ring.ordered;
@@ -274,15 +345,9 @@ void append_point_to_point_path(const Fabric& fabric, GpuId a, GpuId b,
     append(fabric.nvlink_out(a));
     append(fabric.nvlink_in(b));
   } else {
-    NodeId source = fabric.node_of(a), destination = fabric.node_of(b);
-    while (source != destination) {
-      const Node& up_node = fabric.nodes()[source];
-      const Node& down_node = fabric.nodes()[destination];
-      append(up_node.up);
-      append(down_node.down);
-      source = up_node.parent;
-      destination = down_node.parent;
-    }
+    std::vector<LinkId> route;
+    fabric.append_route(a, b, route);
+    for (const LinkId link : route) append(link);
   }
   sort_and_merge(out, begin);
 }

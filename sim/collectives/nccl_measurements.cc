@@ -142,6 +142,9 @@ constexpr Points kTreeEfficiency = {1,    1,    1,     1,     1,     1,     1,  
 
 // Two nodes are their own case: a level of exchange instead of a tree. NVIDIA/nccl-tests issue 309,
 // 2 nodes.
+constexpr std::string_view kInNetworkSource =
+    "NVIDIA slides on NCCL: 32 H100, all-reduce 480 GB/s with InfiniBand SHARP (370 to 380 without)";
+
 constexpr std::string_view kTwoNodeSource = "nccl-tests issue 309, 2 nodes";
 constexpr Points kTwoNodeFill = {0.5, 3,  4.5, 6.5, 6.9, 8,   8.1, 12.4, 20.5, 41,  42,  43, 52,
                                  72,  90, 107, 170, 170, 170, 170, 170,  170,  170, 170, 170};
@@ -264,6 +267,22 @@ void add_h100_corrections(NcclTuning& tuning) {
                            .most_ranks = 0,
                            .evidence = Evidence::kVendor,
                            .source = "NCCL tuning.cc"});
+  // One figure: 480 GB/s of bus bandwidth on 32 GPUs with SHARP in the switches, where NVLink is the
+  // limit as it is inside a node, and so is what medium sizes lose.
+  const CollectiveCorrection& node =
+      tuning.in_node[static_cast<size_t>(CollectiveKind::kAllReduce)].back();
+  tuning.in_network_nvls = correction({.efficiency = node.efficiency.values,
+                                       .least = gibibytes(1),
+                                       .most = gibibytes(16),
+                                       .most_ranks = 32,
+                                       .source = kInNetworkSource});
+  // Nobody published one rank a node: NCCL's latency and a maintainer's rule of thumb.
+  tuning.in_network_direct = correction({.efficiency = flat(1),
+                                         .least = bytes(1),
+                                         .most = Bytes(),
+                                         .most_ranks = 0,
+                                         .evidence = Evidence::kVendor,
+                                         .source = "NCCL tuning.cc; NVIDIA/nccl issue 320"});
   tuning.all_to_all = correction({.efficiency = kAllToAllEfficiency,
                                   .least = mebibytes(32),
                                   .most = gibibytes(16),

@@ -10,7 +10,7 @@
 namespace herdsim {
 namespace {
 
-enum class Family : uint8_t { kRing, kTree, kPat };
+enum class Family : uint8_t { kRing, kTree, kPat, kInNetwork };
 
 Family family_of(Algorithm algorithm) {
   switch (algorithm) {
@@ -18,11 +18,13 @@ Family family_of(Algorithm algorithm) {
       return Family::kRing;
     case Algorithm::kPat:
       return Family::kPat;
+    case Algorithm::kCollNet:
+      return Family::kInNetwork;
     case Algorithm::kTree:
     case Algorithm::kNvls:
     case Algorithm::kNvlsTree:
-    case Algorithm::kCollNet:
     case Algorithm::kPairwise:
+    case Algorithm::kTorusRings:
       break;
   }
   return Family::kTree;
@@ -33,7 +35,7 @@ struct Candidate {
   Protocol protocol;
 };
 // In NCCL's order; the first of equals wins.
-constexpr std::array<Candidate, 9> kCandidates = {{{Algorithm::kTree, Protocol::kLl},
+constexpr std::array<Candidate, 10> kCandidates = {{{Algorithm::kTree, Protocol::kLl},
                                                    {Algorithm::kTree, Protocol::kLl128},
                                                    {Algorithm::kTree, Protocol::kSimple},
                                                    {Algorithm::kRing, Protocol::kLl},
@@ -41,7 +43,8 @@ constexpr std::array<Candidate, 9> kCandidates = {{{Algorithm::kTree, Protocol::
                                                    {Algorithm::kRing, Protocol::kSimple},
                                                    {Algorithm::kNvls, Protocol::kSimple},
                                                    {Algorithm::kNvlsTree, Protocol::kSimple},
-                                                   {Algorithm::kPat, Protocol::kSimple}}};
+                                                   {Algorithm::kPat, Protocol::kSimple},
+                                                   {Algorithm::kCollNet, Protocol::kSimple}}};
 
 // Index into constants that NCCL gives for 1, 2 and more nodes.
 size_t nodes_index(const GroupShape& g) {
@@ -71,7 +74,9 @@ bool applies(CollectiveKind kind, const GroupShape& g, const NcclTuning& t, Algo
       return t.has_pat && g.nodes > 1 && g.ranks_per_node() == 1 &&
              (kind == CollectiveKind::kAllGather || kind == CollectiveKind::kReduceScatter);
     case Algorithm::kCollNet:
+      return t.has_in_network && kind == CollectiveKind::kAllReduce && g.nodes > 1;
     case Algorithm::kPairwise:
+    case Algorithm::kTorusRings:
       break;
   }
   return false;
@@ -109,6 +114,15 @@ double network_level(const GroupShape& g, const NcclTuning& t, double net) {
   return as_double(tree_levels(g)) * network_hop(net, t.hop_extra[static_cast<size_t>(g.farthest)]);
 }
 
+// Once up and down the node, once into the switches and out.
+double in_network_latency(const GroupShape& g, const NcclTuning& t) {
+  const double extra = t.hop_extra[static_cast<size_t>(g.farthest)];
+  if (has_nvls(g)) return t.nvls_nvlink + network_hop(t.in_network_nvls_net, extra);
+  const double gpus = as_double(g.ranks_per_node() - 1);
+  return 2 * (std::min(1.0, gpus) * t.in_network_nvlink + gpus * t.in_network_per_gpu) +
+         network_hop(t.in_network_net, extra);
+}
+
 double latency(CollectiveKind kind, const GroupShape& g, const NcclTuning& t, Algorithm a,
                Protocol p) {
   switch (a) {
@@ -125,10 +139,12 @@ double latency(CollectiveKind kind, const GroupShape& g, const NcclTuning& t, Al
       return t.pat_base + network_level(g, t, t.pat_net) / 3.5 +
              t.pat_per_rank * as_double(g.ranks);
     case Algorithm::kCollNet:
+      return in_network_latency(g, t);
     case Algorithm::kPairwise:
+    case Algorithm::kTorusRings:
       break;
   }
-  HERDSIM_CHECK(false) << algorithm_name(a) << " is not a ring, tree or pat";
+  HERDSIM_CHECK(false) << algorithm_name(a) << " is none of NCCL's choices";
   return 0;
 }
 
@@ -168,13 +184,16 @@ double nvls_channels(const GroupShape& g) {
   return as_double(std::min<int64_t>(8, g.ranks_per_node()));
 }
 
+double nvls_node_bus(const GroupShape& g, const NcclTuning& t) {
+  return 2 * 0.85 * t.nvls_channel * (nvls_channels(g) - 1);
+}
+
 // What NVLS moves, as a bus bandwidth: one channel a GPU of the node, up through the switch and
 // down, the last of them busy with the reduction. Across nodes a channel is at most what its NIC
 // and its part of a tree carry.
 double nvls_bus_bandwidth(const GroupShape& g, const NcclTuning& t) {
   const double gpus = as_double(g.ranks_per_node());
-  const double channels = nvls_channels(g);
-  const double node = 2 * 0.85 * t.nvls_channel * (channels - 1);
+  const double node = nvls_node_bus(g, t);
   if (g.nodes == 1) return node;
   const double network =
       g.nodes == 2 ? std::min(2 * t.nic_bandwidth, 57.7) : std::min(t.nic_bandwidth, 45.5);
@@ -193,6 +212,16 @@ double message_of_bus(CollectiveKind kind, const GroupShape& g) {
   return kind == CollectiveKind::kBroadcast ? 1.0 : as_double(g.ranks) / ring_steps(kind, g.ranks);
 }
 
+// GB/s of the message: every NIC takes a part of it to the switches once and the sum back once, and
+// NVLink does what it does in one node.
+double in_network_bandwidth(CollectiveKind kind, const GroupShape& g, const NcclTuning& t) {
+  const double nics = t.in_network_nic * as_double(g.ranks_per_node());
+  if (g.ranks_per_node() == 1) return nics;
+  const double node =
+      has_nvls(g) ? nvls_node_bus(g, t) * message_of_bus(kind, g) : t.ring_bandwidth / 2;
+  return std::min(nics, node);
+}
+
 // GB/s of the message.
 double bandwidth(CollectiveKind kind, const GroupShape& g, const NcclTuning& t, Algorithm a,
                  Protocol p) {
@@ -208,10 +237,12 @@ double bandwidth(CollectiveKind kind, const GroupShape& g, const NcclTuning& t, 
     case Algorithm::kPat:
       return 0.75 * ring_bus_bandwidth(g, t) * message_of_bus(kind, g);
     case Algorithm::kCollNet:
+      return in_network_bandwidth(kind, g, t);
     case Algorithm::kPairwise:
+    case Algorithm::kTorusRings:
       break;
   }
-  HERDSIM_CHECK(false) << algorithm_name(a) << " is not a ring, tree or pat";
+  HERDSIM_CHECK(false) << algorithm_name(a) << " is none of NCCL's choices";
   return 0;
 }
 

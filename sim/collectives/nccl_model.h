@@ -6,6 +6,7 @@
 //   ring      base + (k - m) * nvlink + m * net        R / k           k = R - 1, or 2 (R - 1) for
 //   all-reduce tree      base + 2 [(R/N - 1) nvlink + log2(N) net]   1 / 2 nvls      nvlink R / k
 //   nvlstree  nvlink + 2 log2(N) net                   R / k
+//   collnet   nvlink + net of NVLS, or 2 [nvlink + 0.4 (R/N - 1)] + net: no term in N
 //   pat       base + log2(N) net / 3.5 + 2.8 R         R / k
 // Source: NVIDIA/nccl src/graph/tuning.cc, ncclTopoTuneModel and ncclTopoGetAlgoTime, releases 2.19
 // to 2.30.

@@ -87,9 +87,27 @@ struct NcclTuning {
   // wire = bytes / R / min(bandwidth, ring_step_bandwidth). Zero hop: as predicted.
   double ring_step_hop = 0, ring_step_bandwidth = 0;
 
+  // All-reduces in InfiniBand switches (CollNet with SHARP): one pass over the network, whatever the
+  // number of nodes. NCCL's latencies; with NVLS in the node, or else directly between GPUs.
+  bool has_in_network = false;
+  double in_network_nvls_net = 18, in_network_nvlink = 3.7, in_network_net = 31, in_network_per_gpu = 0.4;
+
+  // A torus, which runs no NCCL: microseconds a hop, and a cable one way, gigabytes per second (0: none).
+  double torus_hop = 1;
+  double torus_link = 0;
+
+  // What a channel has in flight before it waits for credits, and microseconds until they are back, by how far apart the
+  // hosts are; zero: no bound. A channel carries window / round trip at most: a receiver grants its buffer in advance, so
+  // this is also what keeps many senders to one receiver from overrunning it.
+  Bytes send_window = mebibytes(1), collective_window = mebibytes(4);
+  std::array<double, kHopClasses> round_trip{};
+
   // Gigabytes per second.
   double ring_bandwidth = 360;      // bus bandwidth of a ring where NVLink limits it
   double nic_bandwidth = 48;        // that channels reach on one 400 Gb/s NIC
+  // That an all-reduce in the switches reaches on it, each way: a maintainer's 20 of 25 GB/s
+  // (NVIDIA/nccl issue 320).
+  double in_network_nic = 40;
   double nvls_channel = 40;         // one NVLS channel on NVLink
   double ring_ll_factor = 0.5;      // LL carries a flag with every word
   std::array<double, 3> ll_most{};  // 1, 2, more nodes
@@ -105,6 +123,7 @@ struct NcclTuning {
   CollectiveCorrection tree, tree_two_nodes;
   CollectiveCorrection ring, nic_ring;  // limited by NVLink (8 ranks a node), by the NICs (fewer)
   CollectiveCorrection pat, all_to_all, send_recv;
+  CollectiveCorrection in_network_nvls, in_network_direct;  // more than two ranks a node, fewer
 
   // Win over all of the above for their own kind and group, and for no other: a curve of eight GPUs
   // whose sums are made in the switch says nothing of an all-gather, nor two nodes of sixteen.

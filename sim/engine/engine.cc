@@ -4,7 +4,7 @@
 
 namespace herdsim {
 
-EventId Engine::at(Instant when, InlineCallback callback) {
+uint64_t Engine::reserve(Instant when) {
   HERDSIM_CHECK(when >= now_) << "an event at " << when.nanoseconds() << " ns, scheduled at "
                               << now_.nanoseconds() << " ns, would run in the past";
   HERDSIM_CHECK(last_sequence_ < EventQueue::kMaxSequence) << "2^40 events scheduled in one run";
@@ -18,10 +18,9 @@ EventId Engine::at(Instant when, InlineCallback callback) {
     free_slots_.pop_back();
   }
   const uint64_t key = EventQueue::make_key(++last_sequence_, slot);
-  slots_[slot].callback = std::move(callback);
   slots_[slot].key = key;
   queue_.push({when.nanoseconds(), key});
-  return EventId(key);
+  return key;
 }
 
 bool Engine::cancel(EventId id) {

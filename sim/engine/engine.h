@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "sim/base/inline_callback.h"
@@ -49,9 +50,15 @@ class Engine {
   // Runs `callback` at `when`, after everything already scheduled for that instant. At never() it
   // stays pending and does not run. No allocation in the steady state.
   // Requires: when >= now().
-  EventId at(Instant when, InlineCallback callback);
-  EventId after(Duration delay, InlineCallback callback) {
-    return at(now_ + delay, std::move(callback));
+  template <class Callable>
+  EventId at(Instant when, Callable&& callback) {
+    const uint64_t key = reserve(when);
+    slots_[EventQueue::slot_of(key)].callback = std::forward<Callable>(callback);
+    return EventId(key);
+  }
+  template <class Callable>
+  EventId after(Duration delay, Callable&& callback) {
+    return at(now_ + delay, std::forward<Callable>(callback));
   }
 
   // False if the event has run, is running, was cancelled or never was; then nothing happens.
@@ -86,6 +93,8 @@ class Engine {
       return slots_[EventQueue::slot_of(entry.key)].key == entry.key;
     };
   }
+  // Files an event whose callback is to be put into the key's slot.
+  uint64_t reserve(Instant when);
   void release(uint32_t slot);
   void run_next();
   void settle();

@@ -14,11 +14,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/base/time.h"
 #include "sim/costing/cost_pass.h"
+#include "sim/executor/critical_path.h"
 #include "sim/metrics/step_result.h"
 #include "sim/observe/span.h"
 #include "sim/symmetry/folded_job.h"
@@ -61,10 +63,35 @@ struct StepOutcome {
   std::vector<TransferRuns> transfers;    // by lane, transfer and the order of first runs
   std::vector<TransferSpan> moves;        // every one, by end; only where a rank is traced
   bool is_cut_off = false;                // a transfer waits for a link that carries nothing
+  OpRecords records;                      // of every op, where they were asked for
+};
+
+struct ExecutionChoice {
+  std::vector<RankClassId> traced;
+  bool keep_records = false;     // for the critical path: 32 bytes an op and rank class
+  // Transfers that are waited for as this take no time, no links and no SMs; their members still meet.
+  std::optional<TimeTerm> free_transfers;
 };
 
 StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const JobMap& map,
                          const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu,
-                         const std::vector<RankClassId>& traced);
+                         const ExecutionChoice& choice = {});
+
+// A job among others on the same links.
+struct SharingJob {
+  const OpGraph& graph;
+  const CostedGraph& costs;
+  const JobMap& map;
+  const FoldedJob& job;  // of fold_together(): one table of links for all
+  const NcclTuning& tuning;
+  int64_t sms_per_gpu = 132;
+  std::vector<RankClassId> traced;
+  Duration begins;  // its first step, after the run's begin
+};
+
+// The first step of each of several jobs that share the network. A job repeats its step until every first step has ended,
+// so that the longest is never alone. Outcomes are in the order of the jobs; `link_bytes` and `events` are of all of them
+// until the first step of the job ended. Requires: each of them ends its step when it is alone.
+std::vector<StepOutcome> execute_steps(const std::vector<SharingJob>& jobs);
 
 }  // namespace herdsim

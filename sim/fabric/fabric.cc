@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kNodeKindNames = {"gpu", "nvswitch", "nic",
                                                             "tor", "pod",      "core"};
-constexpr std::array<std::string_view, 5> kLinkKindNames = {"nvlink", "pcie", "nic-tor", "tor-pod",
-                                                            "pod-core"};
+constexpr std::array<std::string_view, kLinkKinds> kLinkKindNames = {
+    "nvlink", "pcie", "nic-tor", "tor-pod", "pod-core", "switch-switch", "group-group"};
 constexpr std::array<std::string_view, kHopClasses> kHopClassNames = {
     "same gpu", "same host", "same tor", "same pod", "cross pod"};
 
@@ -28,6 +28,7 @@ HopClass Fabric::hop_class(GpuId a, GpuId b) const {
   if (host_of(a) == host_of(b)) return HopClass::kSameHost;
   const NodeId tor_a = tor_of(a), tor_b = tor_of(b);
   if (tor_a == tor_b) return HopClass::kSameTor;
+  if (mesh_) return mesh_->same_group(tor_a, tor_b) ? HopClass::kSamePod : HopClass::kCrossPod;
   return nodes_[tor_a].parent == nodes_[tor_b].parent ? HopClass::kSamePod : HopClass::kCrossPod;
 }
 
@@ -38,18 +39,28 @@ void Fabric::append_route(GpuId a, GpuId b, std::vector<LinkId>& route) const {
     route.push_back(nvlink_in(b));
     return;
   }
-  // Leaves are equally deep, so both sides meet after the same number of steps.
+  append_route_between(node_of(a), node_of(b), b, route);
+}
+
+void Fabric::append_route_above_tors(GpuId a, GpuId b, std::vector<LinkId>& route) const {
+  append_route_between(tor_of(a), tor_of(b), b, route);
+}
+
+void Fabric::append_route_between(NodeId from, NodeId to, GpuId destination,
+                                  std::vector<LinkId>& route) const {
+  // Leaves are equally deep, so both sides meet, or are at their tops, after the same number of
+  // steps.
   std::array<LinkId, kMaxClimb> descent;
   size_t steps = 0;
-  NodeId from = node_of(a), to = node_of(b);
-  for (; from != to; ++steps) {
+  for (; from != to && nodes_[from].parent != from; ++steps) {
     const Node& source = nodes_[from];
-    const Node& destination = nodes_[to];
+    const Node& target = nodes_[to];
     route.push_back(source.up);
-    descent[steps] = destination.down;
+    descent[steps] = target.down();
     from = source.parent;
-    to = destination.parent;
+    to = target.parent;
   }
+  if (from != to) mesh_->append_path(from, to, destination, route);
   while (steps > 0) route.push_back(descent[--steps]);
 }
 

@@ -42,26 +42,23 @@ FabricBuilder::FabricBuilder(const Gpus& gpus) {
   fabric_.gpus_ = gpus.gpus;
   fabric_.gpus_per_host_ = gpus.gpus_per_host;
   const size_t hosts = gpus.gpus / gpus.gpus_per_host;
-  // A GPU and its NIC, a switch domain a host, and a few switches; PCIe, NIC and NVLink, both
-  // directions.
+  // A GPU and its NIC, a switch domain a host, and a few switches.
   fabric_.nodes_.reserve(2 * gpus.gpus + 2 * hosts);
-  fabric_.links_.reserve(6 * gpus.gpus + 4 * hosts);
   for (size_t gpu = 0; gpu < gpus.gpus; ++gpu) add(NodeKind::kGpu);
-  fabric_.first_nvlink_ = 0;
+  if (gpus.nvlink == Bandwidth()) {
+    HERDSIM_CHECK(gpus.gpus_per_host == 1) << "no NVLink in hosts of " << gpus.gpus_per_host;
+    return;
+  }
   for (size_t host = 0; host < hosts; ++host) {
-    const NodeId nvswitch = add(NodeKind::kNvSwitch);
+    add(NodeKind::kNvSwitch);
     for (size_t i = 0; i < gpus.gpus_per_host; ++i) {
       const NodeId gpu(host * gpus.gpus_per_host + i);
-      add_link(gpu, nvswitch, LinkKind::kNvLink, gpus.nvlink, 1);
-      add_link(nvswitch, gpu, LinkKind::kNvLink, gpus.nvlink, 1);
+      add_tree_cable(gpu, LinkKind::kNvLink, gpus.nvlink, 1);
     }
   }
 }
 
-void FabricBuilder::reserve(size_t nodes, size_t cables) {
-  fabric_.nodes_.reserve(fabric_.nodes_.size() + nodes);
-  fabric_.links_.reserve(fabric_.links_.size() + 2 * cables);
-}
+void FabricBuilder::reserve(size_t nodes) { fabric_.nodes_.reserve(fabric_.nodes_.size() + nodes); }
 
 NodeId FabricBuilder::add(NodeKind kind, size_t count) {
   HERDSIM_CHECK(count > 0 && count <= std::numeric_limits<uint32_t>::max()) << count << " devices";
@@ -79,21 +76,46 @@ void FabricBuilder::connect(NodeId child, NodeId parent, Bandwidth lane, size_t 
   HERDSIM_CHECK(fabric_.nodes_[parent].kind == layer_above(node.kind))
       << node_kind_name(node.kind) << " under " << node_kind_name(fabric_.nodes_[parent].kind);
   node.parent = parent;
-  node.up = LinkId(fabric_.links_.size());
-  node.down = LinkId(fabric_.links_.size() + 1);
-  add_link(child, parent, kind, lane, lanes);
-  add_link(parent, child, kind, lane, lanes);
+  node.up = add_tree_cable(child, kind, lane, lanes);
 }
 
-void FabricBuilder::add_link(NodeId from, NodeId to, LinkKind kind, Bandwidth lane, size_t lanes) {
+LinkId FabricBuilder::join(NodeId a, NodeId b, LinkKind kind, Bandwidth lane, size_t lanes) {
+  HERDSIM_CHECK(a != b && is_mesh_link(kind)) << link_kind_name(kind) << " of node " << a.index();
+  check_cable(kind, lane, lanes);
+  fabric_.mesh_cables_.push_back({.a = a,
+                                  .b = b,
+                                  .capacity = lane * static_cast<int64_t>(lanes),
+                                  .width = static_cast<uint32_t>(lanes),
+                                  .kind = kind});
+  return LinkId(2 * (fabric_.tree_cables_ + fabric_.mesh_cables_.size() - 1));
+}
+
+void FabricBuilder::set_mesh(std::shared_ptr<const MeshRoutes> routes,
+                             std::optional<TorusShape> torus) {
+  fabric_.mesh_ = std::move(routes);
+  fabric_.torus_ = torus;
+}
+
+void FabricBuilder::check_cable(LinkKind kind, Bandwidth lane, size_t lanes) {
   HERDSIM_CHECK(lane > Bandwidth() && lanes > 0 && lanes <= std::numeric_limits<uint32_t>::max())
       << link_kind_name(kind) << " of " << lanes << " lanes of " << lane.gigabytes_per_second()
       << " GB/s";
-  fabric_.links_.push_back({.from = from,
-                            .to = to,
-                            .capacity = lane * static_cast<int64_t>(lanes),
-                            .kind = kind,
-                            .width = static_cast<uint32_t>(lanes)});
+}
+
+LinkId FabricBuilder::add_tree_cable(NodeId child, LinkKind kind, Bandwidth lane, size_t lanes) {
+  check_cable(kind, lane, lanes);
+  HERDSIM_CHECK(fabric_.mesh_cables_.empty()) << "trees come before what joins their tops";
+  const CableRun run{.first = fabric_.tree_cables_++,
+                     .child = child,
+                     .capacity = lane * static_cast<int64_t>(lanes),
+                     .width = static_cast<uint32_t>(lanes),
+                     .kind = kind};
+  std::vector<CableRun>& runs = fabric_.runs_;
+  const bool continues = !runs.empty() && runs.back().kind == kind &&
+                         runs.back().capacity == run.capacity && runs.back().width == run.width &&
+                         child.index() - runs.back().child.index() == run.first - runs.back().first;
+  if (!continues) runs.push_back(run);
+  return LinkId(2 * run.first);
 }
 
 // A link binds if less fits through it than its subtree can offer. Children have lower ids than
@@ -101,7 +123,7 @@ void FabricBuilder::add_link(NodeId from, NodeId to, LinkKind kind, Bandwidth la
 // would free the PCIe link below it.
 void FabricBuilder::mark_binding_links() {
   const auto& nodes = fabric_.nodes_;
-  const auto& links = fabric_.links_;
+  const LinkList links = fabric_.links();
   fabric_.can_bind_.assign(links.size(), 1);
   TypedVector<NodeId, Bandwidth> offered(nodes.size());
   for (size_t index = 0; index < nodes.size(); ++index) {
@@ -117,7 +139,7 @@ void FabricBuilder::mark_binding_links() {
       binds = capacity < offered[id];
     }
     offered[node.parent] = offered[node.parent] + std::min(capacity, offered[id]);
-    fabric_.can_bind_[node.up] = fabric_.can_bind_[node.down] = binds ? 1 : 0;
+    fabric_.can_bind_[node.up] = fabric_.can_bind_[node.down()] = binds ? 1 : 0;
   }
 }
 
@@ -130,17 +152,15 @@ void FabricBuilder::check_invariants() const {
     if (node.kind == NodeKind::kNvSwitch) continue;
     if (node.parent == id) {
       ++roots;
-      HERDSIM_CHECK(node.kind >= NodeKind::kTor)
+      HERDSIM_CHECK(node.kind >= (fabric_.mesh_ ? NodeKind::kNic : NodeKind::kTor))
           << node_kind_name(node.kind) << " " << index << " is connected to nothing";
       continue;
     }
-    const Link& up = fabric_.links_[node.up];
-    const Link& down = fabric_.links_[node.down];
-    HERDSIM_CHECK(up.from == id && up.to == node.parent && down.from == node.parent &&
-                  down.to == id)
-        << "links of node " << index << " do not join it to its parent";
+    const Link up = fabric_.links()[node.up];
+    HERDSIM_CHECK(up.from == id && up.to == node.parent)
+        << "the cable of node " << index << " does not join it to its parent";
   }
-  HERDSIM_CHECK(roots == 1) << roots << " network trees instead of one";
+  HERDSIM_CHECK(roots == 1 || fabric_.mesh_) << roots << " network trees instead of one";
 }
 
 Fabric FabricBuilder::build() && {

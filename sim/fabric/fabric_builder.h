@@ -11,6 +11,9 @@
 // get wrong is caught before (cluster_faults()).
 #pragma once
 
+#include <memory>
+#include <optional>
+
 #include "sim/fabric/fabric.h"
 
 namespace herdsim {
@@ -20,24 +23,31 @@ class FabricBuilder {
   struct Gpus {
     size_t gpus = 0;           // a multiple of gpus_per_host
     size_t gpus_per_host = 1;  // an NVLink domain
-    Bandwidth nvlink;          // a GPU's port, one direction
+    Bandwidth nvlink;          // a GPU's port, one direction; none where hosts are single GPUs
   };
   explicit FabricBuilder(const Gpus& gpus);
 
-  // Room for nodes and cables to come, so that a large fabric is never copied while it grows.
-  void reserve(size_t nodes, size_t cables);
+  // Room for nodes to come, so that a large fabric is never copied while it grows.
+  void reserve(size_t nodes);
   // Adds a vertex that stands for `count` devices side by side.
   NodeId add(NodeKind kind, size_t count = 1);
   // Cables a node to its parent: one link up, one down, each `lanes` times `lane` wide.
   // Requires: parent one layer above (gpu, nic, tor, pod, core) and added later; child has no
   // parent yet.
   void connect(NodeId child, NodeId parent, Bandwidth lane, size_t lanes = 1);
-  // Ensures: one network tree reaches every GPU; every link has a capacity and its opposite; ids
-  // are consistent.
+  // Joins the tops of two trees: a link each way, the first of which is returned; the other is the
+  // next one. Requires: neither node gets a parent; all trees are connected.
+  LinkId join(NodeId a, NodeId b, LinkKind kind, Bandwidth lane, size_t lanes = 1);
+  // How routes pass what was joined. Requires: paths that use only those links.
+  void set_mesh(std::shared_ptr<const MeshRoutes> routes, std::optional<TorusShape> torus = {});
+  // Ensures: one network tree reaches every GPU, or several joined ones with routes; every link has
+  // a capacity and its opposite; ids are consistent.
   Fabric build() &&;
 
  private:
-  void add_link(NodeId from, NodeId to, LinkKind kind, Bandwidth lane, size_t lanes);
+  static void check_cable(LinkKind kind, Bandwidth lane, size_t lanes);
+  // Returns the link away from the child.
+  LinkId add_tree_cable(NodeId child, LinkKind kind, Bandwidth lane, size_t lanes);
   void mark_binding_links();
   void check_invariants() const;
 

@@ -72,6 +72,14 @@ Bandwidth max_flow_between(const Fabric& fabric, std::span<const GpuId> from,
   return Bandwidth::from_bytes_per_second(boost::push_relabel_max_flow(graph, source, sink));
 }
 
+Bandwidth max_flow(size_t vertices, std::span<const FlowEdge> edges, size_t source, size_t sink) {
+  FlowGraph graph(vertices);
+  for (const FlowEdge& edge : edges) {
+    add_flow_edge(graph, edge.from, edge.to, edge.capacity.bytes_per_second());
+  }
+  return Bandwidth::from_bytes_per_second(boost::push_relabel_max_flow(graph, source, sink));
+}
+
 int64_t network_diameter(const Fabric& fabric) {
   const Undirected graph = network_graph(fabric);
   int64_t farthest = 0;

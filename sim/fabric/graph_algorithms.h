@@ -4,6 +4,7 @@
 // fabrics.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -20,6 +21,13 @@ int64_t network_components(const Fabric& fabric);
 // line rate. Complexity: push-relabel, O(V^3) at worst; a thousand GPUs take milliseconds.
 Bandwidth max_flow_between(const Fabric& fabric, std::span<const GpuId> from,
                            std::span<const GpuId> to);
+
+// The maximum flow through any network of `vertices` vertices, from one to another.
+struct FlowEdge {
+  size_t from = 0, to = 0;
+  Bandwidth capacity;
+};
+Bandwidth max_flow(size_t vertices, std::span<const FlowEdge> edges, size_t source, size_t sink);
 
 // The most network links on a shortest path between NICs of different hosts; 0 with one host.
 // Complexity: one breadth-first search a NIC.

@@ -21,8 +21,8 @@ BundlePath bundles_between(const Fabric& fabric, const Connection& c) {
   const NodeId from = fabric.tor_of(c.from), to = fabric.tor_of(c.to);
   HERDSIM_DCHECK(from != to);
   const NodeId from_pod = nodes[from].parent, to_pod = nodes[to].parent;
-  if (from_pod == to_pod) return {{nodes[from].up, nodes[to].down}, 2};
-  return {{nodes[from].up, nodes[from_pod].up, nodes[to_pod].down, nodes[to].down}, 4};
+  if (from_pod == to_pod) return {{nodes[from].up, nodes[to].down()}, 2};
+  return {{nodes[from].up, nodes[from_pod].up, nodes[to_pod].down(), nodes[to].down()}, 4};
 }
 
 // Four 16-bit draws of one hash; a draw of one of n lanes is biased by less than n / 65,536.
@@ -50,16 +50,18 @@ class Spreading {
   Spreading(const Fabric& fabric, const TypedVector<LinkId, uint32_t>& working_lanes,
             const LaneSpread& spread, uint64_t seed)
       : fabric_(fabric), lanes_(working_lanes), spread_(spread), seed_(seed) {
-    first_lane_.assign(fabric.links().size(), 0);
+    size_t end = 0;
+    first_bundle_ = fabric.links().size();
+    for_each_bundle([&](LinkId link) {
+      first_bundle_ = std::min(first_bundle_, link.index());
+      end = std::max(end, link.index() + 1);
+    });
+    if (end > 0) first_lane_.assign(end - first_bundle_, 0);
     uint32_t total = 0;
-    for (const Node& node : fabric.nodes()) {
-      if (node.kind != NodeKind::kTor && node.kind != NodeKind::kPod) continue;
-      if (node.up == node.down) continue;  // a root
-      for (const LinkId link : {node.up, node.down}) {
-        first_lane_[link.index()] = total;
-        total += lanes_[link];
-      }
-    }
+    for_each_bundle([&](LinkId link) {
+      first_lane_[link.index() - first_bundle_] = total;
+      total += lanes_[link];
+    });
     load_.assign(total, 0);
     if (spread.rule == SpreadRule::kPinned) number_ports();
   }
@@ -94,7 +96,7 @@ class Spreading {
     const BundlePath path = bundles_between(fabric_, c);
     std::vector<LaneHop> hops;
     for (size_t h = 0; h < path.count; ++h) {
-      hops.push_back({path.links[h], slots_[read_++] - first_lane_[path.links[h].index()]});
+      hops.push_back({path.links[h], slots_[read_++] - slot(path.links[h], 0)});
     }
     return hops;
   }
@@ -107,7 +109,21 @@ class Spreading {
     }
   }
 
-  uint32_t slot(LinkId link, uint32_t lane) const { return first_lane_[link.index()] + lane; }
+  // Of the cables above ToRs, up and down.
+  template <class Visit>
+  void for_each_bundle(const Visit& visit) const {
+    for (size_t i = 0; i < fabric_.nodes().size(); ++i) {
+      const Node& node = fabric_.nodes()[NodeId(i)];
+      if (node.kind != NodeKind::kTor && node.kind != NodeKind::kPod) continue;
+      if (node.parent == NodeId(i)) continue;
+      visit(node.up);
+      visit(node.down());
+    }
+  }
+
+  uint32_t slot(LinkId link, uint32_t lane) const {
+    return first_lane_[link.index() - first_bundle_] + lane;
+  }
 
   void place(const Connection& c, const BundlePath& path, size_t subflow, LaneDraws& draws) {
     // A spine has one cable to each ToR, so inside a pod one choice names both lanes; where failed
@@ -164,7 +180,8 @@ class Spreading {
   const TypedVector<LinkId, uint32_t>& lanes_;
   const LaneSpread& spread_;
   const uint64_t seed_;
-  std::vector<uint32_t> first_lane_;  // by link: where its lanes begin in load_
+  size_t first_bundle_ = 0;           // the lowest link above a ToR; they are numbered together
+  std::vector<uint32_t> first_lane_;  // by link from there on: where its lanes begin in load_
   std::vector<uint32_t> load_;        // subflows on each lane
   std::vector<uint32_t> slots_;       // by connection, subflow and hop: the lane in load_
   std::vector<uint32_t> port_;        // of a GPU at its ToR
@@ -266,6 +283,10 @@ SpreadEffect connection_slowdown(const Fabric& fabric,
   if (sample.looked_at >= kParts) effect.error = spread_of(maxima);
   effect.worst = *std::max_element(maxima.begin(), maxima.end()) +
                  beyond_sample(effect.error, connections.size(), sample.looked_at);
+  const double without = 1 / spread.line_share;
+  effect.mean = without + spread.mean_excess * (effect.mean - without);
+  effect.worst = without + spread.worst_excess * (effect.worst - without);
+  effect.error *= spread.worst_excess;
   return effect;
 }
 

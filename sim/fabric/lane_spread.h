@@ -51,6 +51,8 @@ struct LaneSpread {
   int64_t subflows = 1;   // of a connection
   double rebalanced = 0;  // 0: messages are split; 1: as if every queue pair were always busy
   double line_share = 1;  // of the line rate that is left without any collision
+  // Times what a collision adds: pauses of full switches reach flows that are not in it.
+  double mean_excess = 1, worst_excess = 1;
 };
 
 // Two GPUs under different ToRs.

@@ -63,7 +63,7 @@ Contribution compared(std::string name, const std::vector<ReplicaResult>& change
   }
   const double variance = std::max(0.0, square - mean * mean);
   return {.name = std::move(name),
-          .if_halved = mean_changed,
+          .if_changed = mean_changed,
           .gain = mean,
           .gain_stderr = n > 1 ? std::sqrt(variance / (n - 1)) : 0,
           .replicas = static_cast<int64_t>(changed.size())};
@@ -75,8 +75,9 @@ double mean_restart_seconds(const CampaignSpec& spec, Duration load) {
   double rate = 0, detection = 0, diagnosis = 0;
   for (const CampaignClass& c : spec.classes) {
     if (c.row.effect != Effect::kStop) continue;
-    const double r =
-        c.row.rate_per_hour * c.scale * static_cast<double>(spec.request.machine.units(c.row.per));
+    const FailureDomains& machine = spec.request.machine;
+    const double r = c.row.rate_per_hour * c.scale * static_cast<double>(machine.units(c.row.per)) *
+                     stopping_share(c.row, machine, spec.recovery.rail_failover);
     rate += r;
     detection += r * c.row.detection.mean_seconds;
     diagnosis += r * (c.row.diagnosis_seconds >= 0 ? c.row.diagnosis_seconds : p.diagnosis_s);
@@ -86,6 +87,19 @@ double mean_restart_seconds(const CampaignSpec& spec, Duration load) {
   return (detection + diagnosis * policy.diagnosis) / rate + p.reschedule_s * policy.reschedule +
          p.start_s * policy.start + p.init_s * policy.init + p.warmup_s * policy.warmup +
          load.seconds();
+}
+
+bool is_straggler(const CampaignSlow& slow) {
+  return slow.row.kind != SlowKind::kDiurnalClock && slow.scale > 0;
+}
+
+// Their names, "" without any.
+std::string stragglers_of(const CampaignSpec& spec) {
+  std::string names;
+  for (const CampaignSlow& slow : spec.slow) {
+    if (is_straggler(slow)) names += (names.empty() ? "" : ", ") + std::string(slow.row.name);
+  }
+  return names;
 }
 
 void warn_about(const CampaignSpec& spec, RunResult& result) {
@@ -131,9 +145,8 @@ std::optional<CheckpointFigures> checkpoint_figures(const CampaignSpec& spec, Du
   return figures;
 }
 
-RunResult run_campaign(const CampaignSpec& spec, const StepTimeModel& model,
+RunResult run_campaign(const CampaignSpec& spec, const StepTimeModel& step_time,
                        const CampaignOptions& options) {
-  const MemoisedStepTime step_time(model);
   RunResult result;
   result.scenario = spec.request.scenario;
   result.gpus = spec.request.machine.gpus;
@@ -148,7 +161,6 @@ RunResult run_campaign(const CampaignSpec& spec, const StepTimeModel& model,
   result.target_tokens = spec.request.run.tokens;
   result.warnings = spec.warnings;
   result.replicas = run_replicas(spec, step_time, options, spec.request.run.replicas);
-  result.distinct_conditions = static_cast<int64_t>(step_time.distinct_conditions());
   warn_about(spec, result);
   return result;
 }
@@ -157,31 +169,38 @@ int64_t ranked_replicas(const CampaignSpec& spec) {
   return std::min(spec.request.run.replicas, kMostRankedReplicas);
 }
 
-void rank_contributions(const CampaignSpec& spec, const StepTimeModel& model,
+int64_t ranked_campaigns(const CampaignSpec& spec) {
+  const auto rows = static_cast<int64_t>(spec.classes.size() + spec.slow.size());
+  return rows + (stragglers_of(spec).empty() ? 0 : 1);
+}
+
+void rank_contributions(const CampaignSpec& spec, const StepTimeModel& step_time,
                         const CampaignOptions& options, RunResult& result) {
-  const MemoisedStepTime step_time(model);
   const int64_t count = ranked_replicas(spec);
   int64_t before = 0;
-  const int64_t rows = static_cast<int64_t>(spec.classes.size() + spec.slow.size());
+  const int64_t rows = ranked_campaigns(spec);
   CampaignOptions inner{.threads = options.threads};
   if (options.progress) {
     inner.progress = [&](int64_t done, int64_t) { options.progress(before + done, rows * count); };
   }
-  const auto add = [&](std::string_view name, const CampaignSpec& changed) {
-    result.contributions.push_back(compared(
-        std::string(name), run_replicas(changed, step_time, inner, count), result.replicas));
+  const auto contribution = [&](std::string name, const CampaignSpec& changed) {
+    const Contribution part =
+        compared(std::move(name), run_replicas(changed, step_time, inner, count), result.replicas);
     before += count;
+    return part;
   };
   for (size_t i = 0; i < spec.classes.size(); ++i) {
     CampaignSpec changed = spec;
     changed.classes[i].scale /= 2;
-    add(spec.classes[i].row.name, changed);
+    result.contributions.push_back(contribution(spec.classes[i].row.name, changed));
   }
   for (size_t i = 0; i < spec.slow.size(); ++i) {
     CampaignSpec changed = spec;
     changed.slow[i].scale /= 2;
-    add(spec.slow[i].row.name, changed);
+    result.contributions.push_back(contribution(std::string(spec.slow[i].row.name), changed));
   }
+  if (const std::string names = stragglers_of(spec); !names.empty())
+    result.without_stragglers = contribution(names, without_stragglers(spec));
   std::stable_sort(result.contributions.begin(), result.contributions.end(),
                    [](const Contribution& a, const Contribution& b) { return a.gain > b.gain; });
 }
@@ -189,7 +208,7 @@ void rank_contributions(const CampaignSpec& spec, const StepTimeModel& model,
 CampaignSpec without_stragglers(const CampaignSpec& spec) {
   CampaignSpec changed = spec;
   for (CampaignSlow& slow : changed.slow) {
-    if (slow.row.kind != SlowKind::kDiurnalClock) slow.scale = 0;
+    if (is_straggler(slow)) slow.scale = 0;
   }
   return changed;
 }

@@ -21,16 +21,20 @@ struct CampaignOptions {
   std::function<void(int64_t done, int64_t of)> progress = {};
 };
 
+// `step_time` is asked once a disturbance; one that simulates belongs behind a memory
+// (MemoisedStepTime).
 // Complexity: replicas * disturbances; memory does not grow with the horizon.
 RunResult run_campaign(const CampaignSpec& spec, const StepTimeModel& step_time,
                        const CampaignOptions& options);
 
 // What each failure class and slow component costs: the campaign again with each halved, on the
 // same draws, compared replica by replica. Fills `result.contributions`, the largest gain first.
-// Differences on the same draws spread so little that the first few replicas do.
+// Differences on the same draws spread so little that the first few replicas do. The last one is
+// the campaign without its stragglers.
 // Requires: `result` is of run_campaign() with this spec.
 constexpr int64_t kMostRankedReplicas = 32;
 int64_t ranked_replicas(const CampaignSpec& spec);
+int64_t ranked_campaigns(const CampaignSpec& spec);
 void rank_contributions(const CampaignSpec& spec, const StepTimeModel& step_time,
                         const CampaignOptions& options, RunResult& result);
 

@@ -60,6 +60,8 @@ struct ReliabilityRequest {
   std::vector<SlowOverride> slow;
   std::vector<std::string> corruption_detectors = {"loss_watch"};  // {"none"}: none
   bool restarts_can_fail = true;
+  // Rates while the job does not train, over those while it does.
+  double failure_rate_while_down = 1;
   double failure_rate_per_kelvin = 0;   // relative rise of every rate with the day's temperature
   double power_cap_w = 0;               // a GPU; 0: none
   double lemon_share = 0;               // of the hosts
@@ -77,6 +79,7 @@ struct CheckpointRequest {
   double archive_every_s = 86'400;  // those are kept for ever
   Bytes bytes = gigabytes(5'290);   // of the whole job, once; Llama 3 405B (MLPerf Storage)
   StorageModel storage;
+  std::vector<StoreTenant> others;  // jobs that use the same store
 };
 
 struct RecoveryRequest {
@@ -109,6 +112,7 @@ struct CampaignRequest {
   Duration nominal_step;
   int64_t data_parallel = 1;
   int64_t tokens_per_step = 0;
+  double board_watts = 700;  // limit of a GPU without reliability.power_cap_w
   uint64_t seed = 1;
 };
 

@@ -256,7 +256,7 @@ void apply_total(const ReliabilityRequest& r, const FailureDomains& machine,
   const double total = r.gpu_mtbf_h > 0   ? static_cast<double>(machine.gpus) / r.gpu_mtbf_h
                        : r.job_mtbf_h > 0 ? 1 / r.job_mtbf_h
                                           : r.failures_per_1000_node_days / 24'000 * hosts;
-  const double now = unplanned_rate_per_hour(classes, machine);
+  const double now = unplanned_rate_per_hour(classes, machine, false);
   if (now > 0) {
     for (CampaignClass& c : classes) {
       if (stops_unplanned(c.row)) c.row.rate_per_hour *= total / now;
@@ -290,12 +290,27 @@ void apply_slow(const SlowOverride& change, size_t index, CampaignSlow& slow, Fa
 
 }  // namespace
 
+bool traffic_moves(const FailureClass& row, bool takes_tor, const FailureDomains& machine,
+                   bool rail_failover) {
+  if (row.effect != Effect::kStop && row.effect != Effect::kStall) return false;
+  if (row.on_one_plane && machine.planes > 1) return true;
+  return rail_failover && row.on_network_rail && (!takes_tor || machine.rails > 1);
+}
+
+double stopping_share(const FailureClass& row, const FailureDomains& machine, bool rail_failover) {
+  if (!stops_unplanned(row)) return 0;
+  const auto stops = [&](Scope scope) {
+    return traffic_moves(row, scope == Scope::kTor, machine, rail_failover) ? 0.0 : 1.0;
+  };
+  return (1 - row.wider_share) * stops(row.scope) + row.wider_share * stops(row.wider_scope);
+}
+
 double unplanned_rate_per_hour(const std::vector<CampaignClass>& classes,
-                               const FailureDomains& machine) {
+                               const FailureDomains& machine, bool rail_failover) {
   std::vector<FailureClass> rows;
   for (const CampaignClass& c : classes) {
     rows.push_back(c.row);
-    rows.back().rate_per_hour *= c.scale;
+    rows.back().rate_per_hour *= c.scale * stopping_share(c.row, machine, rail_failover);
   }
   return unplanned_rate_per_hour(rows, machine);
 }

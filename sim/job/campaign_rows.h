@@ -23,9 +23,17 @@ struct CampaignSlow {
   double scale = 1;
 };
 
+// Whether the job goes on, slower, while what failed is mended: its traffic takes the other ports
+// of a NIC, or with `rail_failover` the other rails of the host. `takes_tor`: a whole ToR failed.
+bool traffic_moves(const FailureClass& row, bool takes_tor, const FailureDomains& machine,
+                   bool rail_failover);
+
+// Of a class's events, the share that stops the job.
+double stopping_share(const FailureClass& row, const FailureDomains& machine, bool rail_failover);
+
 // Of everything that stops the job unplanned, an hour.
 double unplanned_rate_per_hour(const std::vector<CampaignClass>& classes,
-                               const FailureDomains& machine);
+                               const FailureDomains& machine, bool rail_failover);
 
 // Each adds what is wrong to `faults`, under the scenario's field names, and leaves that row out.
 // In this order: base, laws of all classes, log, classes, total rate, rate_scale.

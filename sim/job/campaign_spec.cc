@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/text.h"
 #include "sim/models/young_daly.h"
 
 namespace herdsim {
@@ -62,6 +63,7 @@ void check_reliability(const ReliabilityRequest& r, Faults& faults) {
           "1 or more", faults);
   require_at_least_zero(r.evict_slow_after_s, "reliability.evict_slow_after_s", faults);
   require_at_least_zero(r.power_cap_w, "reliability.power_cap_w", faults);
+  require_at_least_zero(r.failure_rate_while_down, "reliability.failure_rate_while_down", faults);
   require(std::abs(r.failure_rate_per_kelvin) <= 0.1, "reliability.failure_rate_per_kelvin",
           fmt::format("{:g}", r.failure_rate_per_kelvin), "-0.1 to 0.1", faults);
   require(r.hosts_per_power_domain > 0, "reliability.hosts_per_power_domain",
@@ -80,12 +82,25 @@ void check_checkpoint(const CheckpointRequest& c, Faults& faults) {
        {std::pair{s.write_gb_per_s, "write_gigabytes_per_second"},
         std::pair{s.read_gb_per_s, "read_gigabytes_per_second"},
         std::pair{s.shared_cap_gb_per_s, "shared_gigabytes_per_second"},
+        std::pair{s.client_gb_per_s, "client_gigabytes_per_second"},
+        std::pair{s.frontend_gbit_per_s, "frontend_gigabits_per_second"},
         std::pair{s.copy_out_gb_per_s_per_gpu, "copy_out_gigabytes_per_second"},
         std::pair{s.peer_gb_per_s_per_gpu, "peer_gigabytes_per_second"},
         std::pair{s.nvme_gb_per_s_per_host, "nvme_gigabytes_per_second"}}) {
     require(rate > 0, fmt::format("checkpoint.storage.{}", field),
             "a bandwidth of zero never finishes", "more than 0 GB/s", faults);
   }
+  require(s.burst_factor >= 1, "checkpoint.storage.burst_factor",
+          fmt::format("{:g}", s.burst_factor), "1 or more", faults);
+  require(s.write_amplification >= 1, "checkpoint.storage.write_amplification",
+          fmt::format("{:g}", s.write_amplification), "1 or more", faults);
+  require(s.capacity_petabytes > 0, "checkpoint.storage.capacity_petabytes", "a store without room", "more than 0 PB",
+          faults);
+  require(s.bytes_kept_per_byte >= 1, "checkpoint.storage.bytes_kept_per_byte",
+          fmt::format("{:g}", s.bytes_kept_per_byte), "1 or more", faults);
+  require(s.files_per_gpu >= 0 && s.files_per_second > 0 && s.directories > 0,
+          "checkpoint.storage.files_per_second", "files that are never created",
+          "files, directories and files a second of 1 or more", faults);
   require(s.background_share >= 0 && s.background_share < 1, "checkpoint.storage.background_share",
           fmt::format("{:g}", s.background_share), "0 to below 1", faults);
   for (const auto& [value, field] :
@@ -172,9 +187,14 @@ void warn_of_idle_fields(const CampaignSpec& spec, std::vector<std::string>& war
                 "reliability.weibull_k: no class has the law weibull"},
            Idle{r.lemon_factor != defaults.lemon_factor || r.remove_lemons, r.lemon_share > 0,
                 "reliability.lemon_factor: there are no lemons without reliability.lemon_share"},
+           Idle{r.failure_rate_while_down != 1, r.restarts_can_fail,
+                "reliability.failure_rate_while_down: reliability.restarts_can_fail is false, so "
+                "nothing fails meanwhile"},
            Idle{r.failure_rate_per_kelvin != 0, day,
                 "reliability.failure_rate_per_kelvin: no slow part diurnal_clock says how warm it "
                 "is"},
+           Idle{r.power_cap_w > 0, r.power_cap_w < spec.request.board_watts,
+                "reliability.power_cap_w: the GPU draws no more than that anyway"},
            Idle{r.hosts_per_power_domain != defaults.hosts_per_power_domain, power,
                 "reliability.hosts_per_power_domain: no class power_domain fails"},
            Idle{spec.request.checkpoint.keep_last > 0, corruption,
@@ -222,6 +242,25 @@ void apply_measured_restart(CampaignSpec& spec) {
   }
 }
 
+// A store that all saves of the horizon, or the last ones that are asked for, do not fit into keeps those that do.
+void keep_what_fits(CampaignSpec& spec) {
+  CheckpointRequest& c = spec.request.checkpoint;
+  const double one = static_cast<double>(c.bytes.count()) * c.storage.bytes_kept_per_byte;
+  const double fit = std::max(1.0, std::floor(c.storage.capacity_petabytes * 1e15 / one));
+  for (const CheckpointTier& tier : spec.checkpoints.tiers) {
+    if (tier.medium != Medium::kRemote) continue;
+    const Duration period = spec.request.nominal_step * tier.period_steps;
+    const double made = c.keep_last > 0 ? static_cast<double>(c.keep_last)
+                        : spec.horizon.is_finite() ? spec.horizon.seconds() / period.seconds()
+                                                   : 0;
+    if (made <= fit) continue;
+    c.keep_last = static_cast<int64_t>(fit);
+    spec.warnings.push_back(
+        fmt::format("checkpoint.keep_last: the store of {:g} PB holds {} saves, {} of training; older ones are removed",
+                    c.storage.capacity_petabytes, c.keep_last, to_text(period * c.keep_last)));
+  }
+}
+
 int64_t steps_for(double tokens, int64_t tokens_per_step) {
   return std::max<int64_t>(
       1, static_cast<int64_t>(std::ceil(tokens / static_cast<double>(tokens_per_step))));
@@ -247,7 +286,7 @@ void check_number_of_failures(const CampaignSpec& spec) {
 }  // namespace
 
 double CampaignSpec::unplanned_rate_per_hour() const {
-  return herdsim::unplanned_rate_per_hour(classes, request.machine);
+  return herdsim::unplanned_rate_per_hour(classes, request.machine, recovery.rail_failover);
 }
 
 Duration interval_by_rule(IntervalRule rule, Duration fixed, Duration block, double mtbf_seconds) {
@@ -302,16 +341,17 @@ CampaignSpec resolve(const CampaignRequest& r) {
   const double rate = spec.unplanned_rate_per_hour();
   const StorageModel& storage = spec.request.checkpoint.storage;
   if (spec.interval_rule != IntervalRule::kFixed && rate > 0) {
-    const CheckpointPlan costs =
-        plan_checkpoints(*policies.checkpoint, interval, size, storage, r.nominal_step);
+    const CheckpointPlan costs = plan_checkpoints(*policies.checkpoint, interval, size, storage,
+                                                  r.nominal_step, r.checkpoint.others);
     for (const CheckpointTier& tier : costs.tiers) {
       if (tier.follows_interval)
         interval = interval_by_rule(spec.interval_rule, interval, tier.block, 3600 / rate);
     }
   }
-  spec.checkpoints =
-      plan_checkpoints(*policies.checkpoint, interval, size, storage, r.nominal_step);
+  spec.checkpoints = plan_checkpoints(*policies.checkpoint, interval, size, storage, r.nominal_step,
+                                      r.checkpoint.others);
   spec.warnings = warnings_of(spec);
+  keep_what_fits(spec);
   return spec;
 }
 

@@ -33,7 +33,11 @@ FailureSource::FailureSource(Engine& engine, const CampaignSpec& spec, uint64_t 
 void FailureSource::add_lemons(uint64_t replica) {
   const CampaignRequest& request = spec_.request;
   const double hosts = static_cast<double>(request.machine.hosts());
-  const auto count = static_cast<size_t>(std::llround(request.reliability.lemon_share * hosts));
+  // A job of a few hosts has one in some replicas and none in others.
+  const double mean = request.reliability.lemon_share * hosts;
+  RngStream fraction(request.seed, "failures/lemon_count", replica);
+  const auto count =
+      static_cast<size_t>(std::floor(mean) + (fraction.uniform() <= mean - std::floor(mean)));
   if (count == 0 || request.reliability.lemon_factor <= 1) return;
   lemons_.resize(count);
   double per_host = 0;
@@ -95,7 +99,7 @@ void FailureSource::settle_exposure() {
 
 void FailureSource::schedule_next() {
   engine_.cancel(next_);
-  if (paused_ || due_.empty()) return;
+  if (paused_ || pace_ <= 0 || due_.empty()) return;
   const double wait = std::max(0.0, due_.top().exposure_seconds - exposure_seconds_) / pace_;
   const Duration delay = seconds_rounded_up(wait);
   if (delay.is_finite()) next_ = engine_.after(delay, [this] { fire(); });

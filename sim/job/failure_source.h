@@ -45,7 +45,7 @@ class FailureSource {
   void start();
   void pause();
   void resume();
-  // Hazard over nominal from now on. Requires: pace > 0.
+  // Hazard over nominal from now on; 0: nothing fails. Requires: pace >= 0.
   void set_pace(double pace);
   void stop();
 

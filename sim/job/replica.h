@@ -48,6 +48,7 @@ class Replica {
 
   // Failures (replica_failures.cc).
   void on_failure(const FailureEvent& event);
+  void on_slower_network(const FailureEvent& event, bool takes_tor);
   void on_stop(const FailureEvent& event, Duration detection, int64_t hosts);
   void on_planned_stop(const FailureEvent& event);
   void on_stall(const FailureEvent& event);
@@ -66,6 +67,7 @@ class Replica {
   void on_boundary();
   void begin_planned_stop();
   void adapt_interval();
+  void set_failure_pace();
 
   // Phases (replica.cc).
   void enter(JobState next);

@@ -19,14 +19,14 @@ Severity severity_of(int64_t hosts) {
 void Replica::on_failure(const FailureEvent& event) {
   if (done_) return;
   const FailureClass& row = spec_.classes[event.class_index].row;
+  const bool takes_tor = (event.wide ? row.wider_scope : row.scope) == Scope::kTor;
+  if (traffic_moves(row, takes_tor, spec_.request.machine, spec_.recovery.rail_failover)) {
+    on_slower_network(event, takes_tor);
+    return;
+  }
   switch (row.effect) {
     case Effect::kStop:
-      if (spec_.recovery.rail_failover && row.on_network_rail && !event.wide) {
-        note("rail lost", event);
-        slow_.degrade(event.gpu, 1000, 0, event.repair);
-      } else {
-        on_stop(event, event.detection, event.hosts);
-      }
+      on_stop(event, event.detection, event.hosts);
       break;
     case Effect::kPlannedStop:
       on_planned_stop(event);
@@ -41,6 +41,20 @@ void Replica::on_failure(const FailureEvent& event) {
       on_outage(event);
       break;
   }
+}
+
+// A flap that moves to another port or rail is over before anybody counts it.
+void Replica::on_slower_network(const FailureEvent& event, bool takes_tor) {
+  const FailureClass& row = spec_.classes[event.class_index].row;
+  if (row.effect == Effect::kStall) return;
+  const FailureDomains& machine = spec_.request.machine;
+  const bool has_ports = row.on_one_plane && machine.planes > 1;
+  FailureEvent survived = event;
+  survived.hosts = 0;
+  note(takes_tor ? "ToR lost" : has_ports ? "port lost" : "rail lost", survived);
+  const int64_t nic_permille = has_ports ? 1000 * (machine.planes - 1) / machine.planes : 0;
+  slow_.degrade_nics(takes_tor ? machine.gpus_under_tor_of(event.gpu) : std::vector{event.gpu},
+                     static_cast<int32_t>(nic_permille), event.repair);
 }
 
 void Replica::on_stop(const FailureEvent& event, Duration detection, int64_t hosts) {
@@ -75,6 +89,7 @@ void Replica::on_stop(const FailureEvent& event, Duration detection, int64_t hos
   if (!spec_.request.reliability.restarts_can_fail) failures_.pause();
   // What the stopped job was doing is booked as it was meant: as maintenance, if planned.
   follow(JobEvent::kFailure);
+  set_failure_pace();
   planned_ = false;
 }
 
@@ -114,7 +129,6 @@ void Replica::on_planned_stop(const FailureEvent& event) {
 }
 
 void Replica::on_stall(const FailureEvent& event) {
-  if (spec_.recovery.rail_failover) return;
   if (event.detection > kRetryBudget) return on_stop(event, kRetryBudget, 0);
   note(spec_.classes[event.class_index].row.name, event);
   if (!is_training(state_)) return;

@@ -40,10 +40,16 @@ void Replica::begin_stretch(Duration delay) {
   if (spec_.target_steps > 0) {
     last_step_ = engine_.at(progress_.end_of_step(spec_.target_steps), [this] { finish(); });
   }
-  if (spec_.request.reliability.failure_rate_per_kelvin != 0) {
-    failures_.set_pace(
-        std::exp(spec_.request.reliability.failure_rate_per_kelvin * slow_.kelvin()));
-  }
+  set_failure_pace();
+}
+
+// Rates follow the day's temperature, and the load: a machine that waits may fail less.
+void Replica::set_failure_pace() {
+  const ReliabilityRequest& reliability = spec_.request.reliability;
+  const bool follows_load = reliability.failure_rate_while_down != 1;
+  if (!follows_load && reliability.failure_rate_per_kelvin == 0) return;
+  const double load = is_training(state_) ? 1 : reliability.failure_rate_while_down;
+  failures_.set_pace(load * std::exp(reliability.failure_rate_per_kelvin * slow_.kelvin()));
 }
 
 void Replica::stop_training() {
@@ -106,6 +112,7 @@ void Replica::begin_planned_stop() {
       progress_.roll_back(restore_.snapshot);
   if (!spec_.request.reliability.restarts_can_fail) failures_.pause();
   follow(JobEvent::kPlannedStop);
+  set_failure_pace();
   planned_ = true;
 }
 

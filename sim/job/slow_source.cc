@@ -11,10 +11,19 @@ namespace {
 
 int32_t permille(double factor) { return static_cast<int32_t>(std::lround(1000 * factor)); }
 
+// A clock that stands still would never end a step.
+int32_t clock_permille(double factor) { return std::max(10, permille(factor)); }
+
 // Speed of a part whose step takes 1 + slowdown times as long; in hundredths, so that conditions
 // repeat.
 int32_t speed_permille(double slowdown) {
   return std::clamp(10 * static_cast<int32_t>(std::lround(100 / (1 + slowdown))), 10, 1000);
+}
+
+SlowPart part_of(const SlowComponent& row, int64_t gpu, int32_t speed) {
+  return {.gpu = gpu,
+          .compute_permille = row.network ? 1000 : speed,
+          .nic_permille = row.network ? speed : 1000};
 }
 
 int64_t victim(double u, int64_t gpus) {
@@ -63,7 +72,7 @@ void SlowSource::draw_lasting(uint64_t replica) {
         for (int64_t k = 0; k < count; ++k) {
           const int64_t gpu = victim(stream.uniform(), request.machine.gpus);
           const int32_t speed = speed_permille(scale * row.draw_slowdown(stream.uniform()));
-          add_part(gpu, row.network ? 1000 : speed, row.network ? speed : 1000);
+          watch(add_part(part_of(row, gpu, speed)));
         }
         break;
       }
@@ -79,12 +88,13 @@ void SlowSource::draw_lasting(uint64_t replica) {
         break;
     }
   }
-  const ClockPowerModel power;
+  const ClockPowerModel power{.power_limit_w = request.board_watts};
   if (request.reliability.power_cap_w > 0)
     base_clock_ = clock_factor_under_cap(power, request.reliability.power_cap_w);
   condition_.job_permille = permille(job_factor);
-  if (slowest_silicon < 1) add_part(0, permille(slowest_silicon), 1000);
-  condition_.clock_permille = permille(base_clock_);
+  if (slowest_silicon < 1)
+    watch(add_part({.gpu = 0, .compute_permille = permille(slowest_silicon)}));
+  condition_.clock_permille = clock_permille(base_clock_);
   rebuild();
 }
 
@@ -104,7 +114,7 @@ void SlowSource::tick_hour() {
   const ClockPowerModel model{.leakage_w = kDiurnalLeakageW,
                               .leakage_per_kelvin = kDiurnalLeakagePerKelvin};
   const double loss = day_scale_ * (1 - clock_factor_at(model, kelvin_));
-  const int32_t clock = permille(base_clock_ * (1 - loss));
+  const int32_t clock = clock_permille(base_clock_ * (1 - loss));
   ++hour_;
   engine_.after(hours(1), [this] { tick_hour(); });
   if (clock == condition_.clock_permille) return;
@@ -119,48 +129,56 @@ void SlowSource::next_episode(size_t index) {
   const Duration gap = seconds_rounded_up(-std::log(stream.uniform()) * episodes.mean_gap_seconds);
   const bool kept = stream.uniform() <= scale;
   const int64_t gpu = victim(stream.uniform(), spec_.request.machine.gpus);
-  const int32_t speed = speed_permille(row.draw_slowdown(stream.uniform()));
+  const SlowPart part = part_of(row, gpu, speed_permille(row.draw_slowdown(stream.uniform())));
   const Duration lasts = row.duration.draw(stream.uniform());
-  const bool network = row.network;
-  engine_.after(gap, [this, index, gpu, speed, lasts, kept, network] {
+  engine_.after(gap, [this, index, part, lasts, kept] {
     if (stopped_) return;
-    if (kept) degrade(gpu, network ? 1000 : speed, network ? speed : 1000, lasts);
+    if (kept) {
+      const uint64_t id = add_part(part);
+      watch(id);
+      remove_after(lasts, id, id);
+      rebuild();
+      on_change_();
+    }
     next_episode(index);
   });
 }
 
-void SlowSource::degrade(int64_t gpu, int32_t compute_permille, int32_t nic_permille,
-                         Duration duration) {
-  const uint64_t id = add_part(gpu, compute_permille, nic_permille);
-  engine_.after(duration, [this, id] {
-    if (!stopped_) remove_part(id);
-  });
+void SlowSource::degrade_nics(std::span<const int64_t> gpus, int32_t nic_permille,
+                              Duration duration) {
+  const uint64_t first = last_part_ + 1;
+  for (const int64_t gpu : gpus) add_part({.gpu = gpu, .nic_permille = nic_permille});
+  if (gpus.size() == 1) watch(first);
+  remove_after(duration, first, last_part_);
   rebuild();
   on_change_();
 }
 
-uint64_t SlowSource::add_part(int64_t gpu, int32_t compute_permille, int32_t nic_permille) {
-  const uint64_t id = ++last_part_;
-  parts_.push_back(
-      {.id = id,
-       .speed = {.gpu = gpu, .compute_permille = compute_permille, .nic_permille = nic_permille}});
+uint64_t SlowSource::add_part(const SlowPart& speed) {
+  parts_.push_back({.id = ++last_part_, .speed = speed});
+  return last_part_;
+}
+
+void SlowSource::watch(uint64_t id) {
   const double patience = spec_.request.reliability.evict_slow_after_s;
-  if (patience > 0) {
-    engine_.after(seconds_rounded_up(patience), [this, id] {
-      const auto part =
-          std::find_if(parts_.begin(), parts_.end(), [id](const Part& p) { return p.id == id; });
-      if (stopped_ || part == parts_.end()) return;
-      part->noticed = true;
-      on_noticed_();
-    });
-  }
-  return id;
+  if (patience <= 0) return;
+  engine_.after(seconds_rounded_up(patience), [this, id] {
+    const auto part =
+        std::find_if(parts_.begin(), parts_.end(), [id](const Part& p) { return p.id == id; });
+    if (stopped_ || part == parts_.end()) return;
+    part->noticed = true;
+    on_noticed_();
+  });
 }
 
-void SlowSource::remove_part(uint64_t id) {
-  if (std::erase_if(parts_, [id](const Part& p) { return p.id == id; }) == 0) return;
-  rebuild();
-  on_change_();
+void SlowSource::remove_after(Duration duration, uint64_t first, uint64_t last) {
+  engine_.after(duration, [this, first, last] {
+    if (stopped_) return;
+    const auto ended = [&](const Part& p) { return first <= p.id && p.id <= last; };
+    if (std::erase_if(parts_, ended) == 0) return;
+    rebuild();
+    on_change_();
+  });
 }
 
 int64_t SlowSource::evict_noticed() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "sim/base/rng.h"
@@ -29,8 +30,9 @@ class SlowSource {
   const Condition& condition() const { return condition_; }
   // Kelvin above the night's coolest.
   double kelvin() const { return kelvin_; }
-  // A rail or GPU that failures slow instead of stopping; mended after `duration`.
-  void degrade(int64_t gpu, int32_t compute_permille, int32_t nic_permille, Duration duration);
+  // NICs that failures slow instead of stopping the job, all of them mended after `duration`.
+  // Nobody takes the hosts under a dead switch out.
+  void degrade_nics(std::span<const int64_t> gpus, int32_t nic_permille, Duration duration);
   // Takes every part that has been noticed out of the job; how many hosts leave.
   int64_t evict_noticed();
 
@@ -49,8 +51,10 @@ class SlowSource {
   void draw_lasting(uint64_t replica);
   void tick_hour();
   void next_episode(size_t index);
-  uint64_t add_part(int64_t gpu, int32_t compute_permille, int32_t nic_permille);
-  void remove_part(uint64_t id);
+  uint64_t add_part(const SlowPart& speed);
+  // Those added from `first` to `last`, after a while.
+  void remove_after(Duration duration, uint64_t first, uint64_t last);
+  void watch(uint64_t id);
   void rebuild();
 
   Engine& engine_;

@@ -77,6 +77,12 @@ double RunResult::planned() const {
   return mean_over(replicas, [](const ReplicaResult& r) { return static_cast<double>(r.planned); });
 }
 
+double RunResult::undetected_corruptions() const {
+  return mean_over(replicas, [](const ReplicaResult& r) {
+    return static_cast<double>(r.undetected_corruptions);
+  });
+}
+
 double RunResult::mean_time_between_interruptions_seconds() const {
   const double count = unexpected() + planned();
   return count > 0 ? mean_horizon_seconds() / count : mean_horizon_seconds();
@@ -150,8 +156,9 @@ std::string RunResult::fingerprint() const {
   }
   for (const Contribution& part : contributions) {
     print.add(part.name);
-    print.add(part.if_halved);
+    print.add(part.if_changed);
   }
+  if (without_stragglers) print.add(without_stragglers->if_changed);
   return print.text();
 }
 

@@ -58,10 +58,10 @@ struct ReplicaResult {
 };
 
 // What one class or slow component costs: the gain in effective training time if it were halved, on
-// the very same draws.
+// the very same draws. Of stragglers: if they were not there.
 struct Contribution {
   std::string name;
-  double if_halved = 0;    // effective training time, mean over replicas
+  double if_changed = 0;   // effective training time, mean over replicas
   double gain = 0;         // over the campaign's own
   double gain_stderr = 0;  // of the mean of the paired differences
   int64_t replicas = 0;    // that were run again
@@ -94,6 +94,8 @@ struct RunResult {
   std::vector<bool> class_planned;
   std::vector<ReplicaResult> replicas;
   std::vector<Contribution> contributions;  // most costly first; empty unless asked for
+  // All slow parts but the day's heat removed at once; none where there are none.
+  std::optional<Contribution> without_stragglers;
 
   Duration nominal_step;
   int64_t tokens_per_step = 0;
@@ -108,7 +110,7 @@ struct RunResult {
   std::optional<CheckpointFigures> checkpoint;
 
   // How it was simulated; not part of the fingerprint.
-  int64_t distinct_conditions = 0;
+  int64_t distinct_conditions = 0;  // steps simulated
   double wall_seconds = 0;
 
   std::vector<std::string> warnings;
@@ -121,6 +123,7 @@ struct RunResult {
   double interruptions(size_t class_index) const;              // mean
   double unexpected() const;
   double planned() const;
+  double undetected_corruptions() const;
   double mean_time_between_interruptions_seconds()
       const;  // all of them; the horizon where there were none
   double steps() const;

@@ -87,6 +87,15 @@ struct RankClassTime {
   std::array<int64_t, kTimeTerms> nanoseconds{};  // of one of them; sums to the step time
 };
 
+// A job of a machine that several share: its step beside the others and alone.
+struct JobShare {
+  std::string name;
+  int64_t gpus = 0;
+  Duration begins;  // its step, after the first job's
+  Duration step_time, alone;
+  double mfu = 0, mfu_alone = 0;  // causal
+};
+
 struct StepResult {
   std::string scenario;
   int64_t gpus = 0;
@@ -112,6 +121,9 @@ struct StepResult {
   std::vector<LinkUse> links;
   std::vector<TierUse> tiers;
   std::vector<Collisions> collisions;
+
+  // Not part of the fingerprint either: every job of the machine, this one first; empty where it is the only one.
+  std::vector<JobShare> jobs;
 
   // How it was simulated; not part of the fingerprint.
   std::vector<RankClassTime> class_account;  // every rank is in one of them

@@ -41,6 +41,9 @@ struct SoftwareStack {
   DataType gradient_accumulation_type = DataType::kFp32;
   DataType gradient_reduce_type = DataType::kFp32;
   DataType parameter_gather_type = DataType::kBf16;
+  // With fp8 products: parameters of layers are kept in fp8 beside the master copy, and so gathered by a sharded optimizer;
+  // FSDP (ZeRO-3) gathers them as above.
+  bool parameter_gather_fp8 = false;
   double optimizer_bytes = 28;  // a parameter of the shard: Adam with an fp32 master copy
 
   TpOverlap tp_overlap = TpOverlap::kNone;
@@ -58,6 +61,11 @@ struct SoftwareStack {
   bool dp_overlap = true;      // gradient reduction and parameter gathering run beside compute
   // Sharded optimizers: updated parameters are gathered beside the next forward pass, or else before it begins.
   bool dp_gather_overlap = true;
+  // Units are gathered and reduced together, in buckets of at least so many parameters, or so many for each rank that
+  // shares them, if that is more; 0: each by itself. Optionally all model chunks but the first are one bucket each.
+  double dp_bucket_parameters = 0;
+  double dp_bucket_parameters_per_rank = 0;
+  bool dp_bucket_whole_chunks = false;
   // Experts of a rank run in one kernel, or else one product after another.
   bool grouped_gemm = true;
   // Shared experts run beside the all-to-all of the routed ones.
@@ -67,9 +75,31 @@ struct SoftwareStack {
   bool pass_overlap = false;
   // In which tokens are sent to experts; results and gradients travel in bf16.
   DataType expert_dispatch_type = DataType::kBf16;
+  // A token goes once to each host and GPU that has experts of it (DeepEP, HybridEP), or else once for every expert.
+  bool expert_dispatch_once = false;
+  // Small kernels of a layer of experts, a launch each: routing, sorting and counting, in a forward and a backward pass;
+  // and with fp8 products the largest value, scale and cast of each tensor that an expert's products read.
+  double expert_kernels_forward = 0;
+  double expert_kernels_backward = 0;
+  double expert_fp8_kernels = 0;
   // Bytes a token and layer kept for the backward pass, beside what attention needs: same form as traffic.
   double activation_hidden_bytes = 10;
   double activation_ffn_bytes = 6;
+  // With fp8 products: their inputs are kept in fp8 for the weight gradients, where they are the fp8 copies already; and
+  // what the activation function reads is kept in fp8, too.
+  bool fp8_keeps_inputs = false;
+  bool fp8_keeps_activation_inputs = false;
+  // With fp8 products: bytes an element kept of the attention's output, which is read by its own backward pass and by the
+  // weight gradient of the projection. 3: in bf16 for the one and in fp8 for the other.
+  double fp8_attention_output_bytes = 2;
+  // What experts send back is kept for the gradient of the router's weights; not where these are applied before the
+  // experts' last product.
+  bool keeps_expert_results = true;
+  // Bytes a parameter of a gradient beside the one it is accumulated in: what a backward pass wrote and is still to be added.
+  double gradient_copy_bytes = 0;
+  // Whole [tokens, hidden] tensors of asynchronous tensor-parallel transfers that cannot be reused yet, because the host has
+  // launched far ahead of the GPU (PyTorch's record_stream). None where the host waits for messages between stages.
+  double transfer_tensors_in_flight = 0;
 
   // Copies that tensor-parallel transfers need: bytes an element of the gathered tensor, once a transfer (a DTensor
   // gathers along the batch and concatenates along the sequence: read and write, 4).
@@ -87,7 +117,10 @@ struct SoftwareStack {
   double host_microseconds_per_layer_forward = 0;
   double host_microseconds_per_layer_backward = 0;
   double host_microseconds_per_transfer = 0;  // beside, for each tensor-parallel collective of the layer
-  double host_microseconds_per_expert_layer = 0;  // beside, for each pass of a layer of experts: routing, counts back to the host
+  double host_microseconds_per_expert_layer = 0;  // beside, for each pass of a layer of experts
+  // The host waits for the counts of tokens of each expert before it launches their exchange, and takes this long to go on;
+  // 0: it does not wait, as where experts have a fixed capacity.
+  double host_microseconds_for_expert_counts = 0;
   double host_microseconds_per_layer_optimizer = 0;  // to launch the update of a layer's tensors; a floor of the update
   double host_milliseconds_per_step = 0;  // loader hand-over, logging, garbage collection, python
   // Standard deviation over GPUs of the time a step takes beyond its mean: the slowest holds all up, once a step.

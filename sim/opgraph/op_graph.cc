@@ -4,8 +4,23 @@
 
 namespace herdsim {
 
+CollectivePlan plan_of(const Work& work, const GroupShape& group, const NcclTuning& tuning) {
+  return plan_collective(work.collective, once_a_place(work.bytes, work.routing, group), group,
+                         tuning);
+}
+
 ProgramBuilder::ProgramBuilder(const TypedVector<WorkId, Work>& works) : works_(works) {
   program_.stream_order.resize(kStreams);
+}
+
+void ProgramBuilder::reserve(const Program& like) {
+  // Room that stays empty is never touched and costs nothing.
+  const auto with_margin = [](size_t size) { return size + size / 8; };
+  program_.ops.reserve(with_margin(like.ops.size()));
+  program_.dependencies.reserve(with_margin(like.dependencies.size()));
+  for (size_t s = 0; s < kStreams; ++s) {
+    program_.stream_order[s].reserve(with_margin(like.stream_order[s].size()));
+  }
 }
 
 OpId ProgramBuilder::add(WorkId work, std::span<const OpId> dependencies, int32_t micro_batch,

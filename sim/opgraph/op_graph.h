@@ -18,6 +18,7 @@
 #include "sim/base/ids.h"
 #include "sim/base/units.h"
 #include "sim/collectives/collective.h"
+#include "sim/collectives/token_exchange.h"
 #include "sim/metrics/step_result.h"
 #include "sim/models/kernel.h"
 #include "sim/observe/span.h"
@@ -75,7 +76,11 @@ struct Work {
   CollectiveKind collective = CollectiveKind::kAllReduce;
 
   Bytes bytes;  // kCollective: as plan_collective() counts them; kSend, kReceive: the message
+  TokenRouting routing;  // of an all-to-all that sends a token once to each place
 };
+
+// Of a collective, in a group of that shape.
+CollectivePlan plan_of(const Work& work, const GroupShape& group, const NcclTuning& tuning);
 
 struct Op {
   WorkId work;
@@ -112,6 +117,8 @@ struct OpGraph {
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(const TypedVector<WorkId, Work>& works);
+  // Makes room for a program of the size of `like`: programs of the stages of a pipeline are much alike.
+  void reserve(const Program& like);
   OpId add(WorkId work, std::span<const OpId> dependencies, int32_t micro_batch = -1,
            int32_t chunk = -1);
   OpId last() const { return OpId(program_.ops.size() - 1); }

@@ -60,6 +60,7 @@ struct FailureClass {
   double wider_share = 0;  // of the events, this share takes `wider_scope` instead
   Scope wider_scope = Scope::kTor;
   bool on_network_rail = false;  // a job that can move traffic to other rails survives it
+  bool on_one_plane = false;     // so does a fabric whose NICs have ports on several ToRs
 
   // Time to notice; of a stall or an outage, how long it lasts; of a corruption, the latency of the
   // loss watch.
@@ -96,14 +97,18 @@ const FailureClass* find_failure_class(std::string_view name);
 struct FailureDomains {
   int64_t gpus = 0;
   int64_t gpus_per_host = 8;
-  int64_t gpus_per_tor = 16;
+  int64_t gpus_per_tor = 16;  // NICs under one ToR; of one rail where there are several
   int64_t gpus_per_pod = 3072;
   int64_t hosts_per_power_domain = 16;  // assumed: one busway's racks
+  int64_t rails = 1;                    // ToRs over which the NICs of a host are spread, in order
+  int64_t planes = 1;                   // ports of a NIC, each on a ToR of its own
 
   int64_t hosts() const { return (gpus + gpus_per_host - 1) / gpus_per_host; }
   int64_t units(Exposure per) const;
   // Hosts that one event of this scope takes; never more than the job has, 0 for the job itself.
   int64_t hosts_lost(Scope scope) const;
+  // Those whose NIC is under the ToR of this one, as if the job filled the machine in order.
+  std::vector<int64_t> gpus_under_tor_of(int64_t gpu) const;
 };
 
 }  // namespace herdsim

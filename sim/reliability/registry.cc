@@ -83,6 +83,7 @@ void append_llama3(std::vector<FailureClass>& rows) {
                       35, kNetworkTimeout),
                4);
   network.on_network_rail = true;
+  network.on_one_plane = true;
   network.wider_share = 0.053;  // HPN: 0.9 ToR failures to 16.6 of links at this size and window
   network.wider_scope = Scope::kTor;
   network.detection_evidence = Evidence::kVendor;
@@ -142,15 +143,18 @@ void append_others(std::vector<FailureClass>& rows) {
                   .per = Exposure::kNicLink,
                   .rate_per_hour = per_month(0.00057),
                   .on_network_rail = true,
+                  .on_one_plane = true,
                   .detection = after(kNetworkTimeout),
                   .repair = mended_after(4 * kHour),
                   .detection_evidence = Evidence::kVendor,
                   .source = kHpn});
   rows.push_back({.name = "tor_switch",
-                  .help = "a ToR: every host under it",
+                  .help = "a ToR: every host under it, or a rail of each",
                   .per = Exposure::kTor,
                   .rate_per_hour = per_month(0.00051),
                   .scope = Scope::kTor,
+                  .on_network_rail = true,
+                  .on_one_plane = true,
                   .detection = after(kNetworkTimeout),
                   .repair = mended_after(4 * kHour),
                   .detection_evidence = Evidence::kVendor,
@@ -163,6 +167,7 @@ void append_others(std::vector<FailureClass>& rows) {
        .rate_per_hour = 5e-5,
        .scope = Scope::kJob,
        .on_network_rail = true,
+       .on_one_plane = true,
        .detection = {.shape = DurationShape::kLognormal, .mean_seconds = 5.11, .parameter = 0.7},
        .remedy = Remedy::kRestart,
        .rate_evidence = Evidence::kAssumed,
@@ -242,9 +247,9 @@ int64_t FailureDomains::units(Exposure per) const {
     case Exposure::kHost:
       return hosts();
     case Exposure::kNicLink:
-      return gpus;
+      return gpus * planes;
     case Exposure::kTor:
-      return groups(gpus_per_tor);
+      return groups(gpus_per_tor) * planes;
     case Exposure::kPowerDomain:
       return groups(gpus_per_host * hosts_per_power_domain);
     case Exposure::kPod:
@@ -260,13 +265,24 @@ int64_t FailureDomains::hosts_lost(Scope scope) const {
     case Scope::kHost:
       return 1;
     case Scope::kTor:
-      return std::clamp<int64_t>(gpus_per_tor / gpus_per_host, 1, hosts());
+      return std::clamp<int64_t>(gpus_per_tor * rails / gpus_per_host, 1, hosts());
     case Scope::kPowerDomain:
       return std::min(hosts_per_power_domain, hosts());
     case Scope::kPod:
       return std::clamp<int64_t>(gpus_per_pod / gpus_per_host, 1, hosts());
   }
   return 0;
+}
+
+std::vector<int64_t> FailureDomains::gpus_under_tor_of(int64_t gpu) const {
+  const auto rail = [this](int64_t g) { return g % gpus_per_host * rails / gpus_per_host; };
+  const int64_t group = hosts_lost(Scope::kTor) * gpus_per_host;
+  const int64_t first = gpu / group * group;
+  std::vector<int64_t> all;
+  for (int64_t g = first; g < std::min(gpus, first + group); ++g) {
+    if (rail(g) == rail(gpu)) all.push_back(g);
+  }
+  return all;
 }
 
 }  // namespace herdsim

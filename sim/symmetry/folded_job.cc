@@ -13,8 +13,8 @@ void fold_paths(const Lane& lane, const Partition& instances, const JobClasses& 
                 FoldedLane& folded) {
   std::vector<std::tuple<uint32_t, uint32_t, int64_t>> terms;  // transfer class, link class, count
   for (size_t i = 0; i < lane.instances; ++i) {
-    for (const Crossing& crossing : lane.path(i)) {
-      const uint32_t slot = classes.slot_of_link[crossing.link.index()];
+    for (const LaneCrossing& crossing : lane.path(i)) {
+      const uint32_t slot = classes.slot(crossing.link);
       const uint32_t link_class = classes.link_classes.class_of[slot];
       if (classes.link_classes.representative[link_class] != slot) continue;
       terms.emplace_back(instances.class_of[i], link_class, crossing.count);
@@ -34,8 +34,7 @@ void fold_paths(const Lane& lane, const Partition& instances, const JobClasses& 
         folded.crossings.push_back({LinkId(link_class), count});
       }
     }
-    transfer.crossings =
-        static_cast<uint32_t>(folded.crossings.size()) - transfer.first_crossing;
+    transfer.crossings = static_cast<uint32_t>(folded.crossings.size()) - transfer.first_crossing;
   }
 }
 
@@ -103,8 +102,8 @@ FoldedJob fold(const OpGraph& graph, const Machine& machine, const JobMap& map,
     ++(link.from < link.to ? alike.up : alike.down);
   }
   for (const CapacityChange& change : machine.changes) {
-    const uint32_t slot = classes.slot_of_link[change.link.index()];
-    if (slot >= classes.links.size() || classes.links[slot] != change.link) continue;
+    if (!classes.is_crossed(change.link)) continue;
+    const uint32_t slot = classes.slot(change.link);
     const uint32_t link_class = classes.link_classes.class_of[slot];
     if (classes.link_classes.representative[link_class] != slot) continue;
     job.changes.push_back({change.at, LinkId(link_class), change.capacity});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -16,12 +17,12 @@ namespace {
 
 // A message of a few kilobytes is latency and nothing else: it takes part in no sharing.
 constexpr Bytes kLatencyOnly = kibibytes(64);
-constexpr size_t kLinkKinds = 5;
 
 // Whether two plans load the links of a group alike.
 bool same_load(const CollectivePlan& a, const CollectivePlan& b) {
   return a.nic_crossings == b.nic_crossings && a.nvlink_crossings == b.nvlink_crossings &&
-         (a.algorithm == Algorithm::kPairwise) == (b.algorithm == Algorithm::kPairwise);
+         (a.algorithm == Algorithm::kPairwise) == (b.algorithm == Algorithm::kPairwise) &&
+         (a.algorithm == Algorithm::kCollNet) == (b.algorithm == Algorithm::kCollNet);
 }
 
 class JobMapper {
@@ -59,9 +60,14 @@ class JobMapper {
     return members_;
   }
 
-  // Closes the path of the lane's next instance. Paths are much alike, so the first one says how much memory all take:
-  // growing step by step would touch three times as much.
-  static void end_path(Lane& lane) {
+  // Closes the path of the lane's next instance. Paths are much alike, so the first one says how
+  // much memory all take: growing step by step would touch three times as much.
+  void end_path(Lane& lane) {
+    for (const Crossing& crossing : path_) {
+      HERDSIM_CHECK(crossing.count <= std::numeric_limits<uint32_t>::max()) << crossing.count;
+      lane.crossings.push_back({crossing.link, static_cast<uint32_t>(crossing.count)});
+    }
+    path_.clear();
     if (lane.first_crossing.empty()) {
       lane.first_crossing.reserve(lane.instances + 1);
       lane.first_crossing.push_back(0);
@@ -81,8 +87,7 @@ class JobMapper {
     if (entry.known) return entry;
     entry.known = true;
     for (size_t g = 0; g < graph_.grid.group_count(c); ++g) {
-      entry.shape_of.push_back(
-          index_of(entry.shapes, group_shape(machine_.fabric, members(c, g))));
+      entry.shape_of.push_back(index_of(entry.shapes, group_shape(machine_.fabric, members(c, g))));
     }
     return entry;
   }
@@ -99,7 +104,7 @@ class JobMapper {
         // A plan that loads nothing stands for a message too small to share.
         plans.push_back(work.bytes <= kLatencyOnly
                             ? CollectivePlan{}
-                            : plan_collective(work.collective, work.bytes, shape, machine_.tuning));
+                            : plan_of(work, shape, machine_.tuning));
       }
       const auto same = std::find_if(lanes.begin(), lanes.end(), [&](const CollectiveLane& lane) {
         return lane.communicator == work.communicator &&
@@ -128,10 +133,11 @@ class JobMapper {
     for (size_t g = 0; g < lane.instances; ++g) {
       const CollectivePlan& plan = plans[lane.shape_of[g]];
       if (plan.nic_crossings != 0 || plan.nvlink_crossings != 0) {
-        append_group_path(machine_.fabric, members(c, g), plan, lane.crossings);
+        append_group_path(machine_.fabric, members(c, g), plan, path_);
       }
       if (plan.nic_crossings != 0 && collides) {
-        sharing = std::max(sharing, append_connections(machine_.fabric, members(c, g), plan, connections));
+        sharing = std::max(sharing,
+                           append_connections(machine_.fabric, members(c, g), plan, connections));
       }
       end_path(lane);
     }
@@ -198,7 +204,7 @@ class JobMapper {
     lane.is_message = true;
     lane.slot = slot;
     lane.instances = graph_.grid.ranks();
-    lane.shapes.push_back(GroupShape{});  // of ranks that send nothing here
+    lane.shapes.push_back(GroupShape{});               // of ranks that send nothing here
     std::array<uint32_t, kHopClasses> shape_of_hop{};  // pairs of one hop class have one shape
     std::vector<Connection> connections;
     lane.shape_of.reserve(lane.instances);
@@ -210,12 +216,13 @@ class JobMapper {
         const GpuId from = gpu_of(rank);
         const GpuId to = gpu_of(graph_.grid.with(rank, Axis::kPp, peers[slot].index()));
         uint32_t& known = shape_of_hop[static_cast<size_t>(machine_.fabric.hop_class(from, to))];
-        if (known == 0) {
+        // On a torus the distance counts as well.
+        if (known == 0 || machine_.fabric.torus()) {
           const std::array<GpuId, 2> pair = {from, to};
           known = index_of(lane.shapes, group_shape(machine_.fabric, pair));
         }
         shape = known;
-        append_point_to_point_path(machine_.fabric, from, to, lane.crossings);
+        append_point_to_point_path(machine_.fabric, from, to, path_);
         if (lane.shapes[shape].farthest >= HopClass::kSamePod) connections.push_back({from, to});
       }
       lane.shape_of.push_back(shape);
@@ -230,15 +237,15 @@ class JobMapper {
     return static_cast<uint32_t>(map_.lanes.size() - 1);
   }
 
-  // Whether each link of the kind is crossed by one instance at most, of one collective lane: a communicator runs one
-  // collective at a time, so nothing ever shares such a link.
+  // Whether each link of the kind is crossed by one instance at most, of one collective lane: a
+  // communicator runs one collective at a time, so nothing ever shares such a link.
   std::array<bool, kLinkKinds> unshared_kinds() const {
     std::array<int, kLinkKinds> users{};
     std::array<bool, kLinkKinds> shared{};
     std::vector<uint8_t> crossed(machine_.fabric.links().size(), 0);
     for (const Lane& lane : map_.lanes) {
       std::array<bool, kLinkKinds> uses{};
-      for (const Crossing& crossing : lane.crossings) {
+      for (const LaneCrossing& crossing : lane.crossings) {
         const auto kind = static_cast<size_t>(machine_.fabric.links()[crossing.link].kind);
         uses[kind] = true;
         uint8_t& seen = crossed[crossing.link.index()];
@@ -252,9 +259,19 @@ class JobMapper {
     for (size_t l = 0; l < machine_.capacity.size(); ++l) {
       if (machine_.capacity[LinkId(l)] == Bandwidth()) shared[kind_of(LinkId(l))] = true;
     }
+    // What leaves the hosts of a job may meet another job's.
+    for (size_t k = 0; k < kLinkKinds; ++k) shared[k] = shared[k] || (machine_.is_shared && !is_of_host(k));
     std::array<bool, kLinkKinds> unshared{};
-    for (size_t k = 0; k < kLinkKinds; ++k) unshared[k] = users[k] == 1 && !shared[k];
+    // Links between tops are no ports of their own of anybody.
+    for (size_t k = 0; k < kLinkKinds; ++k) {
+      unshared[k] = users[k] == 1 && !shared[k] && !is_mesh_link(static_cast<LinkKind>(k));
+    }
     return unshared;
+  }
+
+  static bool is_of_host(size_t kind) {
+    return kind == static_cast<size_t>(LinkKind::kNvLink) || kind == static_cast<size_t>(LinkKind::kPcie) ||
+           kind == static_cast<size_t>(LinkKind::kNicToTor);
   }
 
   size_t kind_of(LinkId link) const {
@@ -275,11 +292,11 @@ class JobMapper {
     uint32_t kept = 0, read = 0;
     for (size_t i = 0; i < lane.instances; ++i) {
       for (const uint32_t end = lane.first_crossing[i + 1]; read < end; ++read) {
-        const Crossing crossing = lane.crossings[read];
+        const LaneCrossing crossing = lane.crossings[read];
         const LinkKind kind = machine_.fabric.links()[crossing.link].kind;
         if (kinds[static_cast<size_t>(kind)]) {
           Lane::OwnLinks& of_kind = own[static_cast<size_t>(kind)];
-          of_kind = {kind, std::max(of_kind.count, crossing.count), of_kind.links + 1};
+          of_kind = {kind, std::max<int64_t>(of_kind.count, crossing.count), of_kind.links + 1};
           lane.own_bound[i] =
               std::min(lane.own_bound[i], machine_.capacity[crossing.link] / crossing.count);
         } else {
@@ -300,6 +317,7 @@ class JobMapper {
   JobMap map_;
   std::array<CommunicatorShapes, kCommunicators> shapes_;
   std::vector<GpuId> members_;
+  std::vector<Crossing> path_;  // of the instance at hand
   TypedVector<LinkId, uint32_t> working_lanes_;
 };
 

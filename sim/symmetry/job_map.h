@@ -38,6 +38,13 @@ struct Machine {
   // lanes.
   double line_share = 1;
   std::span<const CapacityChange> changes = {};  // inside the step, by time
+  bool is_shared = false;  // other jobs use the fabric; hosts are each job's own
+};
+
+// A Crossing in half the memory: a large job has millions.
+struct LaneCrossing {
+  LinkId link;
+  uint32_t count = 1;
 };
 
 struct Lane {
@@ -50,7 +57,7 @@ struct Lane {
   std::vector<uint32_t> shape_of;        // by instance
   std::vector<Bandwidth> own_bound;      // by instance: of the links that only this transfer uses
   std::vector<uint32_t> first_crossing;  // by instance, and one more
-  std::vector<Crossing> crossings;       // of links that others may use and that can bind
+  std::vector<LaneCrossing> crossings;   // of links that others may use and that can bind
   SpreadEffect spread;                   // what the routing makes of those that leave their ToRs
   // Of the links left out because only this lane uses them: the kind, how often an instance crosses
   // one of them, and over how many links all instances go.
@@ -61,7 +68,7 @@ struct Lane {
   };
   std::vector<OwnLinks> own_links;
 
-  std::span<const Crossing> path(size_t instance) const {
+  std::span<const LaneCrossing> path(size_t instance) const {
     return {crossings.data() + first_crossing[instance],
             first_crossing[instance + 1] - first_crossing[instance]};
   }

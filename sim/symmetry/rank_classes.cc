@@ -14,6 +14,22 @@ using Colour = uint64_t;
 // One neighbour's contribution to a multiset: contributions add up in any order.
 Colour contribution(Colour colour, uint64_t role) { return mix64(colour ^ mix64(role)); }
 
+// The same for one role after another, which is nearly always that of the crossing before.
+class Contributions {
+ public:
+  Colour of(Colour colour, uint64_t role) {
+    if (role != role_) {
+      role_ = role;
+      mixed_ = mix64(role);
+    }
+    return mix64(colour ^ mixed_);
+  }
+
+ private:
+  uint64_t role_ = 0;
+  uint64_t mixed_ = mix64(0);
+};
+
 // Numbers colours by first appearance. Open addressing: few colours, many vertices.
 class ColourIndex {
  public:
@@ -83,30 +99,42 @@ Partition singletons(size_t count) {
 
 // Lists the links that transfers cross and says where each is in the list.
 void list_crossed_links(const Machine& machine, const JobMap& map, JobClasses& out) {
-  constexpr uint32_t kCrossed = 1;
-  out.slot_of_link.assign(machine.fabric.links().size(), 0);
+  size_t end = 0;
+  out.first_link = machine.fabric.links().size();
   for (const Lane& lane : map.lanes) {
-    for (const Crossing& crossing : lane.crossings) {
-      out.slot_of_link[crossing.link.index()] = kCrossed;
+    for (const LaneCrossing& crossing : lane.crossings) {
+      out.first_link = std::min(out.first_link, crossing.link.index());
+      end = std::max(end, crossing.link.index() + 1);
     }
   }
-  for (size_t l = 0; l < out.slot_of_link.size(); ++l) {
-    if (out.slot_of_link[l] != kCrossed) continue;
-    out.slot_of_link[l] = static_cast<uint32_t>(out.links.size());
-    out.links.emplace_back(l);
+  constexpr uint32_t kCrossed = 1;
+  out.slot_of_link.assign(end > out.first_link ? end - out.first_link : 0, 0);
+  for (const Lane& lane : map.lanes) {
+    for (const LaneCrossing& crossing : lane.crossings) {
+      out.slot_of_link[crossing.link.index() - out.first_link] = kCrossed;
+    }
+  }
+  for (size_t at = 0; at < out.slot_of_link.size(); ++at) {
+    if (out.slot_of_link[at] != kCrossed) continue;
+    out.slot_of_link[at] = static_cast<uint32_t>(out.links.size());
+    out.links.emplace_back(out.first_link + at);
   }
 }
 
 class Refinement {
  public:
-  Refinement(const OpGraph& graph, const Machine& machine, const JobMap& map) : map_(map) {
+  Refinement(const OpGraph& graph, const Machine& machine, const JobMap& map,
+             const std::vector<uint64_t>& seen)
+      : map_(map) {
     list_crossed_links(machine, map, out_);
     for (const LinkId link : out_.links) {
-      link_colour_.push_back(mix64(static_cast<uint64_t>(machine.capacity[link].bytes_per_second())));
+      Colour colour = mix64(static_cast<uint64_t>(machine.capacity[link].bytes_per_second()));
+      if (!seen.empty()) colour = mix64(colour + contribution(seen[link.index()], 7));
+      link_colour_.push_back(colour);
     }
     for (const CapacityChange& change : machine.changes) {
-      const uint32_t slot = out_.slot_of_link[change.link.index()];
-      if (slot >= out_.links.size() || out_.links[slot] != change.link) continue;  // not crossed
+      if (!out_.is_crossed(change.link)) continue;
+      const uint32_t slot = out_.slot(change.link);
       Fingerprint timed;
       timed.add(link_colour_[slot]);
       timed.add(change.at);
@@ -149,6 +177,7 @@ class Refinement {
       out_.lanes.push_back(partition_of(colours));
     }
     out_.link_classes = partition_of(link_colour_);
+    out_.link_colours = std::move(link_colour_);
     return std::move(out_);
   }
 
@@ -185,15 +214,16 @@ class Refinement {
     }
   }
 
-  // A class never merges again, so an unchanged total means that no class split. Transfers need no count: their colours
-  // are made of those of ranks and links, so they split no further where those did not.
+  // A class never merges again, so an unchanged total means that no class split. Transfers need no
+  // count: their colours are made of those of ranks and links, so they split no further where those
+  // did not.
   uint64_t count() const { return distinct(rank_colour_) + distinct(link_colour_); }
 
   Colour path_colour(const Lane& lane, size_t instance) const {
     Colour sum = 0;
-    for (const Crossing& crossing : lane.path(instance)) {
-      sum += contribution(link_colour_[out_.slot_of_link[crossing.link.index()]],
-                          static_cast<uint64_t>(crossing.count));
+    Contributions contributions;
+    for (const LaneCrossing& crossing : lane.path(instance)) {
+      sum += contributions.of(link_colour_[out_.slot(crossing.link)], crossing.count);
     }
     return sum;
   }
@@ -223,13 +253,14 @@ class Refinement {
 
   void colour_links() {
     sums_.assign(out_.links.size(), 0);
+    Contributions contributions;
     for (size_t l = 0; l < map_.lanes.size(); ++l) {
       const Lane& lane = map_.lanes[l];
       for (size_t i = 0; i < lane.instances; ++i) {
         const Colour colour = lane_colour_[l][i];
-        for (const Crossing& crossing : lane.path(i)) {
-          sums_[out_.slot_of_link[crossing.link.index()]] +=
-              contribution(colour, static_cast<uint64_t>(crossing.count) * 16 + l);
+        for (const LaneCrossing& crossing : lane.path(i)) {
+          sums_[out_.slot(crossing.link)] +=
+              contributions.of(colour, static_cast<uint64_t>(crossing.count) * 16 + l);
         }
       }
     }
@@ -264,8 +295,9 @@ class Refinement {
 
 }  // namespace
 
-JobClasses classify(const OpGraph& graph, const Machine& machine, const JobMap& map) {
-  return Refinement(graph, machine, map).refine();
+JobClasses classify(const OpGraph& graph, const Machine& machine, const JobMap& map,
+                    const std::vector<uint64_t>& seen) {
+  return Refinement(graph, machine, map, seen).refine();
 }
 
 JobClasses no_classes(const OpGraph& graph, const Machine& machine, const JobMap& map) {

@@ -31,11 +31,23 @@ struct JobClasses {
   std::vector<Partition> lanes;  // instances, by lane
   // Links that transfers cross, in ascending order, their place in that list, and their classes.
   std::vector<LinkId> links;
-  std::vector<uint32_t> slot_of_link;  // by LinkId; meaningless for links that nothing crosses
+  size_t first_link = 0;               // the lowest of them
+  std::vector<uint32_t> slot_of_link;  // by LinkId from that on; meaningless where nothing crosses
   Partition link_classes;              // over `links`
+  // Of `links`: what tells one that this job uses one way from one that it uses another way.
+  std::vector<uint64_t> link_colours;
+
+  // Requires: something crosses the link.
+  uint32_t slot(LinkId link) const { return slot_of_link[link.index() - first_link]; }
+  bool is_crossed(LinkId link) const {
+    if (link.index() < first_link || link.index() - first_link >= slot_of_link.size()) return false;
+    return slot(link) < links.size() && links[slot(link)] == link;
+  }
 };
 
-JobClasses classify(const OpGraph& graph, const Machine& machine, const JobMap& map);
+// `seen`, by LinkId, tells links apart that nothing in this job does, as other jobs use them; empty: all alike.
+JobClasses classify(const OpGraph& graph, const Machine& machine, const JobMap& map,
+                    const std::vector<uint64_t>& seen = {});
 
 // Every vertex alone: what --no-fold simulates.
 JobClasses no_classes(const OpGraph& graph, const Machine& machine, const JobMap& map);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/scenario/load_scenario.h"
+#include "tools/simulation/process_memory.h"
 #include "tools/simulation/simulate_step.h"
 #include "tools/study/plan_search.h"
 #include "tools/study/step_bound.h"
@@ -106,3 +107,9 @@ BENCHMARK(sweep_overhead)->Iterations(3)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace herdsim
+
+int main(int argc, char** argv) {
+  herdsim::keep_freed_memory();  // as the program does
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}

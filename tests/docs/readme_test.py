@@ -4,9 +4,9 @@
     readme_test.py DOCUMENT PROGRAM_FOLDER             fails where they differ
     readme_test.py DOCUMENT PROGRAM_FOLDER --accept    writes what they print into the document, cut where it was cut
 
-In a ```console block a line that starts with "$ " is a command; the lines up to the next one are its output, standard error
-included. "..." alone on a line stands for any lines, and within a line for any text. Commands run in an empty folder with the
-programs on the PATH.
+In a ```console block a line that starts with "$ " is a command, which goes on in lines behind it that start with "> "; the
+lines up to the next one are its output, standard error included. "..." alone on a line stands for any lines, and within a
+line for any text. Commands run in an empty folder with the programs on the PATH.
 """
 import os
 import pathlib
@@ -27,6 +27,8 @@ def commands(block):
             if command is not None:
                 yield command, output
             command, output = line[2:], []
+        elif line.startswith("> ") and not output:
+            command += "\n" + line[2:]
         else:
             output.append(line)
     if command is not None:
@@ -72,7 +74,8 @@ def main():
                     continue
                 accepted = cut_like(expected, printed) if accept else None
                 if accepted is not None:
-                    old, new = ("\n".join([f"$ {command}"] + lines) + "\n" for lines in (expected, accepted))
+                    shown = "$ " + command.replace("\n", "\n> ")
+                    old, new = ("\n".join([shown] + lines) + "\n" for lines in (expected, accepted))
                     assert old in text, command
                     text = text.replace(old, new, 1)
                     continue

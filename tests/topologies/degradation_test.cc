@@ -30,7 +30,7 @@ struct Machine {
         conditions(link_conditions(fabric, spec, placement)) {}
   double nic_left(size_t gpu) const {
     const Node& nic = fabric.nodes()[fabric.nic_of(GpuId(gpu))];
-    EXPECT_EQ(conditions.capacity[nic.up], conditions.capacity[nic.down]);
+    EXPECT_EQ(conditions.capacity[nic.up], conditions.capacity[nic.down()]);
     return left(nic.up);
   }
   double left(LinkId link) const {
@@ -118,6 +118,7 @@ TEST(Degradation, a_port_of_a_nic_costs_the_host_a_sixteenth_on_two_planes) {
 
 TEST(Degradation, a_plane_that_is_down_takes_its_part_of_every_nic) {
   for (const Topology& row : topologies()) {
+    if (row.is_mesh) continue;
     ClusterSpec spec = cluster(row);
     spec.degraded = {{.plane = 0, .down = true}};
     const Machine m(spec);
@@ -135,7 +136,7 @@ TEST(Degradation, a_flap_takes_a_link_away_and_gives_it_back) {
   const Node& nic = m.fabric.nodes()[m.fabric.nic_of(GpuId(5))];
   std::vector<std::pair<double, double>> up;
   for (const CapacityChange& change : m.conditions.changes) {
-    EXPECT_TRUE(change.link == nic.up || change.link == nic.down);
+    EXPECT_TRUE(change.link == nic.up || change.link == nic.down());
     if (change.link == nic.up) {
       up.emplace_back(change.at.seconds(), change.capacity.gigabytes_per_second());
     }

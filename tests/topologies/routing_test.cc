@@ -8,7 +8,9 @@
 #include <map>
 #include <vector>
 
+#include "sim/collectives/group_path.h"
 #include "sim/network/max_min.h"
+#include "topologies/switch_buffers.h"
 
 namespace herdsim {
 namespace {
@@ -192,6 +194,53 @@ TEST(EveryRouting, gives_the_slowest_connection_what_explicit_subflows_get) {
             << row.name << ", " << uplinks << " uplinks, seed " << seed;
       }
     }
+  }
+}
+
+// Flow control on shallow buffers: 1.3 times what the slowest connection loses, 1.1 times what the
+// mean one does.
+TEST(SwitchBuffers, multiply_what_a_collision_adds) {
+  const Racks r(64, 16);
+  for (const SwitchBuffers& row : switch_buffers()) {
+    EXPECT_EQ(find_switch_buffers(row.name), &row);
+    EXPECT_FALSE(row.help.empty() || row.provenance.source.empty()) << row.name;
+    for (const char* routing : {"ecmp", "e-ecmp", "path-pinning", "packet-spraying"}) {
+      ClusterSpec spec;
+      spec.routing = routing;
+      spec.queue_pairs = 4;
+      const SpreadEffect deep = r.slowdown(lane_spread(spec), 7);
+      spec.buffers = row.name;
+      const SpreadEffect effect = r.slowdown(lane_spread(spec), 7);
+      const double none = 1 / lane_spread(spec).line_share;
+      EXPECT_NEAR(effect.worst - none, row.tail_factor * (deep.worst - none), 1e-12)
+          << row.name << routing;
+      EXPECT_NEAR(effect.mean - none, row.mean_factor * (deep.mean - none), 1e-12)
+          << row.name << routing;
+    }
+  }
+  EXPECT_EQ(find_switch_buffers("bottomless"), nullptr);
+}
+
+// N GPUs under as many ToRs to one: each gets its part of the receiver's NIC, and the NIC is full.
+// A GPU that sends beside one of them through the same ToR to somebody else loses nothing.
+TEST(Incast, shares_the_receivers_nic_and_slows_nobody_else) {
+  const Racks r(64, 16);
+  std::vector<Bandwidth> capacity;
+  for (const Link& link : r.fabric.links()) capacity.push_back(link.capacity);
+  for (const size_t senders : {1, 2, 7, 32, 63}) {
+    std::vector<std::vector<Crossing>> paths;
+    const auto add = [&](GpuId from, GpuId to) {
+      append_point_to_point_path(r.fabric, from, to, paths.emplace_back());
+    };
+    for (size_t s = 1; s <= senders; ++s) add(GpuId(s * kRack), GpuId(0));
+    add(GpuId(kRack + 1), GpuId(2 * kRack + 1));
+    std::vector<FlowPath> flows;
+    for (const auto& path : paths) flows.push_back({path, r.spec.nic});
+    const std::vector<Bandwidth> rates = max_min_rates(capacity, flows);
+    for (size_t s = 0; s < senders; ++s) {
+      EXPECT_EQ(rates[s], r.spec.nic / static_cast<int64_t>(senders)) << senders;
+    }
+    EXPECT_EQ(rates.back(), r.spec.nic) << senders;
   }
 }
 

@@ -2,6 +2,7 @@
 // partly filled.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -18,13 +19,42 @@ struct Size {
 };
 
 // Full pods, a partly filled last pod, a partly filled last rack, one pod, one rack, one host, an
-// odd number of pods.
+// odd number of pods, many pods.
 const std::vector<Size> kSizes = {
     {256, 4, 8, 64, 8, 2.0}, {208, 4, 8, 64, 8, 7.0},  {132, 4, 8, 64, 4, 2.0},
     {64, 4, 8, 64, 8, 1.0},  {48, 4, 8, 64, 16, 1.0},  {8, 4, 8, 64, 8, 7.0},
     {4, 4, 8, 64, 8, 7.0},   {192, 4, 8, 64, 6, 3.0},  {128, 2, 4, 32, 4, 1.0},
-    {96, 8, 16, 128, 16, 1}, {512, 8, 16, 128, 16, 7},
+    {96, 8, 16, 128, 16, 1}, {512, 8, 16, 128, 16, 7}, {320, 4, 8, 64, 8, 2.0},
 };
+
+// As cubic as the number allows.
+std::vector<int64_t> extents_of(int64_t chips) {
+  std::vector<int64_t> best = {chips, 1, 1};
+  for (int64_t x = 1; x * x * x <= chips; ++x) {
+    for (int64_t y = x; x * y * y <= chips; ++y) {
+      if (chips % (x * y) == 0 && chips / (x * y) <= best.front()) best = {chips / (x * y), y, x};
+    }
+  }
+  return best;
+}
+
+// Leaves of as many GPUs as a ToR, two spines.
+NetworkGraph leaves_and_spines(const ClusterSpec& spec) {
+  NetworkGraph graph;
+  graph.switches = {{"spine 0"}, {"spine 1", 2}};
+  const int64_t hosts = spec.gpus / spec.gpus_per_host;
+  const int64_t of_leaf = std::max<int64_t>(1, spec.gpus_per_tor / spec.gpus_per_host);
+  for (int64_t first = 0; first < hosts; first += of_leaf) {
+    const std::string leaf = "leaf " + std::to_string(first),
+                      rack = "rack " + std::to_string(first);
+    graph.switches.push_back({leaf});
+    graph.hosts.push_back({rack, std::min(of_leaf, hosts - first)});
+    graph.links.push_back({.from = rack, .to = leaf});
+    graph.links.push_back({.from = "spine 0", .to = leaf, .lanes = (spec.tor_uplinks + 1) / 2});
+    graph.links.push_back({.from = leaf, .to = "spine 1", .lanes = (spec.tor_uplinks + 3) / 4});
+  }
+  return graph;
+}
 
 ClusterSpec spec_of(const Topology& row, const Size& size) {
   ClusterSpec spec;
@@ -36,6 +66,10 @@ ClusterSpec spec_of(const Topology& row, const Size& size) {
   spec.tor_uplinks = size.tor_uplinks;
   spec.pod_oversubscription = size.pod_oversubscription;
   spec.switch_ports = 2 * size.gpus_per_tor;  // fat-tree: as many GPUs a ToR
+  if (row.name == "torus") spec.torus = extents_of(size.gpus);
+  spec.local_lanes = 3;  // dragonfly: a router's cables to its group are no fewer than its NICs
+  spec.global_lanes = 5;
+  if (row.name == "graph") spec.network = leaves_and_spines(spec);
   return spec;
 }
 
@@ -81,14 +115,60 @@ TEST(Topologies, counts_agree_with_the_closed_form) {
   for_every_row([](const ClusterSpec& spec, const Fabric& fabric, const TopologyFacts& facts) {
     EXPECT_EQ(static_cast<int64_t>(fabric.gpus()), spec.gpus);
     EXPECT_EQ(facts.gpus, spec.gpus);
-    EXPECT_EQ(facts.hosts, static_cast<int64_t>(fabric.hosts()));
-    EXPECT_EQ(facts.hosts, count_nodes(fabric, NodeKind::kNvSwitch));
+    EXPECT_EQ(facts.hosts, spec.gpus / spec.gpus_per_host);
+    // Chips of a torus share no NVLink.
+    EXPECT_EQ(fabric.torus() ? spec.gpus : facts.hosts, static_cast<int64_t>(fabric.hosts()));
+    EXPECT_EQ(fabric.torus() ? 0 : facts.hosts, count_nodes(fabric, NodeKind::kNvSwitch));
     EXPECT_EQ(facts.tors, count_devices(fabric, NodeKind::kTor));
-    EXPECT_EQ(facts.pods, count_nodes(fabric, NodeKind::kPod));
-    EXPECT_EQ(facts.pods > 1 ? 1 : 0, count_nodes(fabric, NodeKind::kCore));
+    const bool is_mesh = fabric.mesh() != nullptr;
+    EXPECT_EQ(is_mesh ? 0 : facts.pods, count_nodes(fabric, NodeKind::kPod));
+    EXPECT_EQ(!is_mesh && facts.pods > 1 ? 1 : 0, count_nodes(fabric, NodeKind::kCore));
+    EXPECT_EQ(facts.switch_links, count_lanes(fabric, LinkKind::kSwitchToSwitch));
+    EXPECT_EQ(facts.group_links, count_lanes(fabric, LinkKind::kGroupToGroup));
     EXPECT_EQ(facts.nic_links, count_lanes(fabric, LinkKind::kNicToTor));
     EXPECT_EQ(facts.tor_uplinks, count_lanes(fabric, LinkKind::kTorToPod));
     EXPECT_EQ(facts.pod_uplinks, count_lanes(fabric, LinkKind::kPodToCore));
+  });
+}
+
+TEST(Topologies, the_fullest_switch_has_as_many_cables_as_the_degree_says) {
+  for_every_row([](const ClusterSpec&, const Fabric& fabric, const TopologyFacts& facts) {
+    std::vector<int64_t> cables(fabric.nodes().size());
+    for (const Link& link : fabric.links()) {
+      if (link.kind != LinkKind::kNvLink && link.kind != LinkKind::kPcie) {
+        cables[link.from.index()] += link.width;
+      }
+    }
+    const NodeKind kind = fabric.torus() ? NodeKind::kNic : NodeKind::kTor;
+    int64_t most = 0;
+    for (size_t i = 0; i < cables.size(); ++i) {
+      const Node& node = fabric.nodes()[NodeId(i)];
+      if (node.kind == kind) most = std::max(most, (cables[i] + node.count - 1) / node.count);
+    }
+    EXPECT_EQ(facts.degree, most);
+  });
+}
+
+// Every link begins where the one before ends, and no route is longer than the diameter.
+TEST(Topologies, routes_join_every_pair_within_the_diameter) {
+  for_every_row([](const ClusterSpec& spec, const Fabric& fabric, const TopologyFacts& facts) {
+    int64_t longest = 0;
+    for (int64_t a = 0; a < spec.gpus; a += 3) {
+      for (int64_t b = 0; b < spec.gpus; b += 1 + a % 5) {
+        const GpuId from(static_cast<size_t>(a)), to(static_cast<size_t>(b));
+        if (fabric.host_of(from) == fabric.host_of(to)) continue;
+        std::vector<LinkId> route;
+        fabric.append_route(from, to, route);
+        NodeId at = fabric.node_of(from);
+        for (const LinkId link : route) {
+          ASSERT_EQ(fabric.links()[link].from, at);
+          at = fabric.links()[link].to;
+        }
+        ASSERT_EQ(at, fabric.node_of(to));
+        longest = std::max(longest, static_cast<int64_t>(route.size()) - 2);  // without PCIe
+      }
+    }
+    EXPECT_LE(longest, facts.diameter);
   });
 }
 
@@ -103,6 +183,7 @@ TEST(Topologies, are_connected_and_as_far_across_as_the_closed_form_says) {
 // group, hosts.
 TEST(Topologies, bisections_are_the_maximum_flow_between_halves) {
   for_every_row([](const ClusterSpec& spec, const Fabric& fabric, const TopologyFacts& facts) {
+    if (fabric.mesh() != nullptr) return;
     const auto flow = [&fabric](int64_t first_half, int64_t end) {
       std::vector<GpuId> from, to;
       for (int64_t i = 0; i < end; ++i) {
@@ -136,8 +217,49 @@ TEST(Topologies, bisections_are_the_maximum_flow_between_halves) {
   });
 }
 
+// Of the last pod half, of all groups half, of the longest dimension of a torus half, of hosts
+// half.
+Bandwidth flow_between_halves(const ClusterSpec& spec, const TopologyFacts& facts) {
+  const Fabric fabric = find_topology(spec.topology)->build(spec);
+  std::vector<GpuId> from, to;
+  const int64_t groups = facts.pods > 1 ? facts.pods : spec.gpus / spec.gpus_per_host;
+  for (int64_t gpu = 0; gpu < spec.gpus; ++gpu) {
+    bool first = gpu < groups / 2 * (spec.gpus / groups);
+    if (fabric.torus()) {
+      const auto& n = fabric.torus()->extents;
+      const auto longest = static_cast<size_t>(std::max_element(n.begin(), n.end()) - n.begin());
+      first = fabric.torus()->at(gpu)[longest] < n[longest] / 2;
+    }
+    (first ? from : to).push_back(GpuId(static_cast<size_t>(gpu)));
+  }
+  return from.empty() ? Bandwidth() : max_flow_between(fabric, from, to);
+}
+
+TEST(Topologies, bisections_of_a_mesh_are_the_maximum_flow_between_halves) {
+  int compared = 0;
+  for_every_row([&](const ClusterSpec& spec, const Fabric& fabric, const TopologyFacts& facts) {
+    if (fabric.mesh() == nullptr) return;
+    ++compared;
+    EXPECT_EQ(facts.cluster_bisection, flow_between_halves(spec, facts));
+    ClusterSpec group = spec;
+    if (facts.pods == 1) return;
+    group.gpus = spec.gpus_per_pod;
+    EXPECT_EQ(facts.pod_bisection,
+              flow_between_halves(group, find_topology(spec.topology)->facts(group)));
+    // What leads out of a group, against what is in it.
+    int64_t outward = 0;
+    for (const Link& link : fabric.links()) {
+      if (link.kind == LinkKind::kGroupToGroup) outward += link.width;
+    }
+    EXPECT_DOUBLE_EQ(facts.oversubscription,
+                     std::max(1.0, static_cast<double>(spec.gpus) / static_cast<double>(outward)));
+  });
+  EXPECT_GE(compared, 20);
+}
+
 TEST(Topologies, oversubscription_is_the_worst_ratio_of_any_switch) {
   for_every_row([](const ClusterSpec& spec, const Fabric& fabric, const TopologyFacts& facts) {
+    if (fabric.mesh() != nullptr) return;
     // Line rate of the NICs below each node against its uplinks.
     std::vector<int64_t> nics(fabric.nodes().size());
     double worst = 1;
@@ -162,7 +284,7 @@ TEST(Topologies, names_are_unique_and_found) {
     EXPECT_EQ(find_topology(row.name), &row);
     EXPECT_FALSE(row.help.empty());
   }
-  EXPECT_EQ(find_topology("torus"), nullptr);
+  EXPECT_EQ(find_topology("hypercube"), nullptr);
 }
 
 ClusterSpec meta_spec() {

@@ -57,6 +57,70 @@ const std::vector<PerfettoOptions>& all_options() {
   return options;
 }
 
+TraceOverlay overlay_of(const StepTrace& trace) {
+  TraceOverlay overlay;
+  overlay.names = {"compute", "tp: all_gather"};
+  Instant at;
+  for (int i = 0; i < 20; ++i) {
+    const Instant end = at + nanoseconds(300);
+    overlay.critical_path.push_back({.rank = RankId(static_cast<size_t>(i % 3)),
+                                     .begin = at,
+                                     .end = end,
+                                     .name = static_cast<uint32_t>(i % 2),
+                                     .micro_batch = i});
+    at = end;
+  }
+  // From every receive to the first kernel of its rank that begins when it has ended.
+  for (size_t i = 0; i < trace.spans.size(); ++i) {
+    for (size_t j = 0; j < trace.spans.size(); ++j) {
+      const Span &from = trace.spans[i], &to = trace.spans[j];
+      if (from.stream != Stream::kReceive || to.stream != Stream::kCompute) continue;
+      if (from.rank != to.rank || from.end > to.begin) continue;
+      overlay.waits.push_back(
+          {static_cast<uint32_t>(i), static_cast<uint32_t>(j), to.begin - from.end});
+      break;
+    }
+  }
+  overlay.notes = {"2 of 4 ranks", "a note\nof two lines"};
+  return overlay;
+}
+
+TEST(PerfettoWriter, notes_are_marks_where_the_step_begins) {
+  const StepTrace trace = pipeline_trace(4, 6);
+  const TraceOverlay overlay = overlay_of(trace);
+  std::vector<std::string> notes;
+  for (const ReadSlice& slice : read_trace(written(trace, {.overlay = &overlay})).slices) {
+    if (slice.track != 1) continue;
+    EXPECT_EQ(slice.begin_ns, 0);
+    EXPECT_EQ(slice.end_ns, 0);
+    notes.push_back(slice.name);
+  }
+  EXPECT_THAT(notes, ElementsAre("2 of 4 ranks", "a note\\x0aof two lines"));
+}
+
+TEST(PerfettoWriter, the_critical_path_has_a_row_below_the_cluster_and_waits_have_arrows) {
+  const StepTrace trace = pipeline_trace(4, 6);
+  const TraceOverlay overlay = overlay_of(trace);
+  ASSERT_FALSE(overlay.waits.empty());
+  PerfettoCounts without, with;
+  written(trace, {}, &without);
+  const std::string bytes = written(trace, {.overlay = &overlay}, &with);
+  expect_sound(trace, {.overlay = &overlay}, "overlay");
+  expect_sound(trace, {.annotations = false, .max_flows = 4, .overlay = &overlay}, "few arrows");
+  EXPECT_EQ(with.slices, without.slices + 20);
+  EXPECT_EQ(with.flows, without.flows + static_cast<int64_t>(overlay.waits.size()));
+  const ReadTrace read = read_trace(bytes);
+  int64_t on_path = 0;
+  for (const ReadSlice& slice : read.slices) {
+    if (slice.category != "critical path") continue;
+    EXPECT_EQ(read.path(slice.track), "cluster: pipeline/critical path");
+    EXPECT_EQ(slice.end_ns - slice.begin_ns, 300);
+    EXPECT_EQ(slice.arguments.at("micro_batch"), static_cast<double>(on_path));
+    ++on_path;
+  }
+  EXPECT_EQ(on_path, 20);
+}
+
 TEST(PerfettoWriter, what_it_writes_is_sound_for_random_traces) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     for (size_t i = 0; i < all_options().size(); ++i) {

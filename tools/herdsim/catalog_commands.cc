@@ -17,44 +17,42 @@
 #include "sim/reliability/failure_class.h"
 #include "sim/reliability/reliability_base.h"
 #include "sim/reliability/slow_component.h"
+#include "tools/herdsim/load_options.h"
 #include "tools/scenario/catalog.h"
 #include "tools/scenario/load_scenario.h"
 #include "topologies/cluster.h"
 #include "topologies/routing.h"
+#include "topologies/switch_buffers.h"
 #include "workloads/schedules/schedule.h"
 
 namespace herdsim {
 namespace {
 
-struct Entry {
-  std::string name, help;
-};
-
 // A kind of `herdsim catalog`.
 struct Kind {
   std::string name;
-  std::vector<Entry> (*entries)();
+  std::vector<CatalogLine> (*entries)();
 };
 
 template <CatalogKind kKind>
-std::vector<Entry> catalog_files() {
-  std::vector<Entry> entries;
+std::vector<CatalogLine> catalog_files() {
+  std::vector<CatalogLine> entries;
   for (const CatalogEntry& entry : catalog_entries(kKind)) {
     entries.push_back({std::string(entry.name), std::string(entry.help())});
   }
   return entries;
 }
 
-std::vector<Entry> profile_entries() {
-  std::vector<Entry> entries;
+std::vector<CatalogLine> profile_entries() {
+  std::vector<CatalogLine> entries;
   for (const std::string& name : profile_names()) {
     entries.push_back({name, load_profile(name).device});
   }
   return entries;
 }
 
-std::vector<Entry> schedule_entries() {
-  std::vector<Entry> entries;
+std::vector<CatalogLine> schedule_entries() {
+  std::vector<CatalogLine> entries;
   for (const ScheduleRow& row : schedules()) {
     entries.push_back({std::string(row.name), fmt::format("{} ({})", row.help, row.source)});
   }
@@ -63,26 +61,32 @@ std::vector<Entry> schedule_entries() {
 
 // Of a table whose rows have a name and a help.
 template <auto kTable>
-std::vector<Entry> named_rows() {
-  std::vector<Entry> entries;
+std::vector<CatalogLine> named_rows() {
+  std::vector<CatalogLine> entries;
   for (const auto& row : kTable()) {
     entries.push_back({std::string(row.name), std::string(row.help)});
   }
   return entries;
 }
 
-std::vector<Entry> routing_entries() {
-  std::vector<Entry> entries;
-  for (const Routing& row : routings()) {
-    entries.push_back({std::string(row.name),
-                       fmt::format("{} ({}: {})", row.help,
-                                   evidence_name(row.provenance.evidence), row.provenance.source)});
+template <class Row>
+CatalogLine entry_with_source(const Row& row, std::string_view kind) {
+  return {std::string(row.name),
+          fmt::format("{}{} ({}: {})", kind, row.help, evidence_name(row.provenance.evidence),
+                      row.provenance.source)};
+}
+
+std::vector<CatalogLine> routing_entries() {
+  std::vector<CatalogLine> entries;
+  for (const Routing& row : routings()) entries.push_back(entry_with_source(row, ""));
+  for (const SwitchBuffers& row : switch_buffers()) {
+    entries.push_back(entry_with_source(row, "cluster.buffers: "));
   }
   return entries;
 }
 
-std::vector<Entry> placement_entries() {
-  std::vector<Entry> entries;
+std::vector<CatalogLine> placement_entries() {
+  std::vector<CatalogLine> entries;
   for (const Placement& row : placements()) {
     entries.push_back({std::string(row.name), fmt::format("{} ({})", row.help, row.source)});
   }
@@ -97,10 +101,9 @@ std::string in_words(double seconds) {
 
 // "6.97e-06 an hour and GPU, exponential; noticed in 10 s; host out for 40.4 h".
 std::string failure_figures(const FailureClass& row) {
-  std::string text =
-      fmt::format("{:.3g} an hour and {}, {}", row.rate_per_hour,
-                  kExposureNames[static_cast<size_t>(row.per)],
-                  kArrivalShapeNames[static_cast<size_t>(row.law.shape)]);
+  std::string text = fmt::format("{:.3g} an hour and {}, {}", row.rate_per_hour,
+                                 kExposureNames[static_cast<size_t>(row.per)],
+                                 kArrivalShapeNames[static_cast<size_t>(row.law.shape)]);
   const double detection = row.detection.mean_seconds;
   switch (row.effect) {
     case Effect::kStop:
@@ -128,14 +131,14 @@ std::string failure_figures(const FailureClass& row) {
   return text;
 }
 
-std::vector<Entry> failure_entries() {
-  std::vector<Entry> entries;
+std::vector<CatalogLine> failure_entries() {
+  std::vector<CatalogLine> entries;
   for (const FailureClass& row : failure_classes()) {
-    entries.push_back({row.name, fmt::format("{}: {}. Rate {} ({}), detection {}, repair {}",
-                                             row.help, failure_figures(row),
-                                             evidence_name(row.rate_evidence), row.source,
-                                             evidence_name(row.detection_evidence),
-                                             evidence_name(row.repair_evidence))});
+    entries.push_back(
+        {row.name,
+         fmt::format("{}: {}. Rate {} ({}), detection {}, repair {}", row.help,
+                     failure_figures(row), evidence_name(row.rate_evidence), row.source,
+                     evidence_name(row.detection_evidence), evidence_name(row.repair_evidence))});
   }
   return entries;
 }
@@ -145,10 +148,11 @@ std::string with_source(std::string text, Evidence evidence, std::string_view so
   return text;
 }
 
-std::vector<Entry> slow_entries() {
-  std::vector<Entry> entries;
+std::vector<CatalogLine> slow_entries() {
+  std::vector<CatalogLine> entries;
   for (const SlowComponent& row : slow_components()) {
-    std::string text = fmt::format("{} ({})", row.help, kSlowKindNames[static_cast<size_t>(row.kind)]);
+    std::string text =
+        fmt::format("{} ({})", row.help, kSlowKindNames[static_cast<size_t>(row.kind)]);
     if (row.kind == SlowKind::kEpisodes) {
       text += fmt::format(": {:.3g} an hour and {}, {} long", row.rate_per_hour,
                           kExposureNames[static_cast<size_t>(row.per)],
@@ -161,8 +165,8 @@ std::vector<Entry> slow_entries() {
   return entries;
 }
 
-std::vector<Entry> detector_entries() {
-  std::vector<Entry> entries;
+std::vector<CatalogLine> detector_entries() {
+  std::vector<CatalogLine> entries;
   for (const CorruptionDetector& row : corruption_detectors()) {
     std::string text = fmt::format(
         "{}: sees {:g} % of wrong arithmetic, {:g} % of corrupted transfers; {}; costs {:g} % of a "
@@ -176,8 +180,8 @@ std::vector<Entry> detector_entries() {
   return entries;
 }
 
-std::vector<Entry> policy_entries() {
-  std::vector<Entry> entries;
+std::vector<CatalogLine> policy_entries() {
+  std::vector<CatalogLine> entries;
   for (const CheckpointPolicy& row : checkpoint_policies()) {
     entries.push_back({fmt::format("checkpoint {}", row.name),
                        with_source(std::string(row.help), row.evidence, row.source)});
@@ -208,8 +212,8 @@ std::string collective_help(CollectiveKind kind) {
   return "";
 }
 
-std::vector<Entry> collective_entries() {
-  std::vector<Entry> entries;
+std::vector<CatalogLine> collective_entries() {
+  std::vector<CatalogLine> entries;
   for (size_t k = 0; k < kCollectiveKinds; ++k) {
     const auto kind = static_cast<CollectiveKind>(k);
     entries.push_back({std::string(collective_kind_name(kind)), collective_help(kind)});
@@ -238,18 +242,27 @@ const std::vector<Kind>& kinds() {
   return kKinds;
 }
 
-const Kind& kind_of(const std::string& name) {
-  std::vector<std::string> names;
+// The kind of that name; `field` is the command that was asked, `more` what it takes beside kinds.
+const Kind& kind_of(const std::string& name, const std::string& field = "catalog",
+                    const std::vector<std::string>& more = {}) {
   for (const Kind& kind : kinds()) {
     if (kind.name == name) return kind;
-    names.push_back(kind.name);
   }
+  std::vector<std::string> names = catalog_kinds();
+  names.insert(names.end(), more.begin(), more.end());
   Fault fault;
-  fault.field = "catalog";
+  fault.field = field;
   fault.problem = fmt::format("there is no kind \"{}\"", name);
   fault.allowed = fmt::format("{}", fmt::join(names, ", "));
   fault.nearest = nearest_name(name, names);
   throw SpecError({fault});
+}
+
+// Always in quotes (RFC 4180).
+std::string csv_text(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + '"';
 }
 
 void print_kinds(const std::vector<const Kind*>& shown, const Options& options, Streams streams) {
@@ -257,7 +270,7 @@ void print_kinds(const std::vector<const Kind*>& shown, const Options& options, 
     nlohmann::ordered_json all;
     for (const Kind* kind : shown) {
       nlohmann::ordered_json list = nlohmann::ordered_json::array();
-      for (const Entry& entry : kind->entries()) {
+      for (const CatalogLine& entry : kind->entries()) {
         list.push_back({{"name", entry.name}, {"help", entry.help}});
       }
       all[kind->name] = list;
@@ -265,14 +278,31 @@ void print_kinds(const std::vector<const Kind*>& shown, const Options& options, 
     fmt::print(streams.out, "{}\n", all.dump(2));
     return;
   }
+  if (options.format == OutputFormat::kCsv) {
+    fmt::print(streams.out, "kind,name,help\n");
+    for (const Kind* kind : shown) {
+      for (const CatalogLine& line : kind->entries()) {
+        fmt::print(streams.out, "{},{},{}\n", kind->name, csv_text(line.name), csv_text(line.help));
+      }
+    }
+    return;
+  }
   for (const Kind* kind : shown) {
     TextTable table({{kind->name}, {"what it is", Align::kWrap}});
-    for (const Entry& entry : kind->entries()) table.add_row({entry.name, entry.help});
+    for (const CatalogLine& entry : kind->entries()) table.add_row({entry.name, entry.help});
     fmt::print(streams.out, "{}{}", kind == shown.front() ? "" : "\n", table.text());
   }
 }
 
 }  // namespace
+
+std::vector<std::string> catalog_kinds() {
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds()) names.push_back(kind.name);
+  return names;
+}
+
+std::vector<CatalogLine> catalog_lines(const std::string& kind) { return kind_of(kind).entries(); }
 
 int run_catalog_command(const Options& options, Streams streams) {
   std::vector<const Kind*> shown;
@@ -285,11 +315,15 @@ int run_catalog_command(const Options& options, Streams streams) {
 }
 
 int run_help_command(const Options& options, Streams streams) {
-  if (options.names.front() == "spec") {
+  const std::string language = "spec";
+  if (options.names.front() == language) {
+    if (options.format != OutputFormat::kTable) {
+      reject("--format", "the language is described in text", "table");
+    }
     fmt::print(streams.out, "{}", scenario_language_help());
     return kExitDone;
   }
-  print_kinds({&kind_of(options.names.front())}, options, streams);
+  print_kinds({&kind_of(options.names.front(), "help", {language})}, options, streams);
   return kExitDone;
 }
 

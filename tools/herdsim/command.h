@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,7 +28,9 @@ enum OptionFlag : uint32_t {
   kTable = 1 << 11,
   kPlan = 1 << 12,  // what is planned, for how long and for how much
   kSizes = 1 << 14,     // --gpus beside the scenario's own, --step-s
+  kDrawing = 1 << 15,   // --graphviz
   kTimeline = 1 << 13,  // --trace of weeks, which has no ranks
+  kConditions = 1 << 15,  // --no-fold of weeks, whose steps differ by the machine's condition
 };
 
 constexpr int kExitDone = 0;
@@ -53,7 +56,25 @@ struct Command {
 // In the order of `herdsim --help`.
 const std::vector<Command>& commands();
 
-// Parses, runs and reports errors: all of main() but the process. Never throws.
+// An option as `--help` shows it: what completion and manual pages are made of.
+struct OptionShape {
+  std::vector<std::string> names;  // "-o", "--output"
+  std::string value;               // "FILE"; empty: a switch
+  std::string help;
+};
+std::vector<OptionShape> option_shapes(const Command& command);
+
+// Null where there is none of that name.
+const Command* find_command(std::string_view name);
+
+// What `herdsim --help` and `herdsim COMMAND --help` print.
+std::string usage();
+std::string usage_of(const Command& command);
+
+// Parses and runs. Throws: what the command throws, and SpecError for a command line that is wrong.
+int parse_and_run(int argc, const char* const* argv, Streams streams);
+
+// The same with errors reported: all of main() but the process. Never throws.
 int run_command_line(int argc, const char* const* argv, Streams streams);
 
 }  // namespace herdsim

@@ -6,7 +6,9 @@
 #include <map>
 
 #include "sim/base/error.h"
+#include "sim/base/table.h"
 #include "tools/herdsim/command.h"
+#include "tools/herdsim/terminal.h"
 #include "tools/herdsim/version.h"
 #include "tools/study/sweep_axes.h"
 
@@ -36,15 +38,18 @@ void declare_positive(CLI::App& app, const char* name, double& value, const char
 
 void declare_plan_options(CLI::App& app, Options& options) {
   app.add_option("--model", options.model, "What is trained: a catalogue name or file")
-      ->type_name("M");
-  app.add_option("--cluster", options.cluster, "On which machine")->type_name("C");
-  app.add_option("--gpus", options.gpu_counts, "How many GPUs; several are planned one by one")
+      ->type_name("MODEL");
+  app.add_option("--cluster", options.cluster, "On which machine")->type_name("CLUSTER");
+  app.add_option("--gpus", options.gpu_counts,
+                 "How many GPUs, each planned alone; default: the fewest that hold the model, and "
+                 "the fewest in time")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{1}, int64_t{4194304}).description(""))
       ->type_name("N[,N...]");
-  app.add_option("--profile", options.profile, "Which GPU; default: h100-sxm5-80gb")->type_name("P");
+  app.add_option("--profile", options.profile, "Which GPU; default: h100-sxm5-80gb")
+      ->type_name("PROFILE");
   app.add_option("--software", options.software, "Which framework; default: megatron-te")
-      ->type_name("S");
+      ->type_name("SOFTWARE");
   app.add_option("--keep", options.keep, "How many plans to rank; default: 5")
       ->check(CLI::Range(int64_t{1}, int64_t{1000}).description(""))
       ->type_name("K");
@@ -67,13 +72,14 @@ void declare_plan_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(0.0, 0.999999).description(""))
       ->type_name("A");
   app.add_flag("--formulas", options.formulas,
-               "Closed forms beside the simulation; without --cluster: FLOPs, GPUs, days and rate, "
-               "the missing one from the rest");
+               "Closed forms beside the simulation; without --cluster: the whiteboard alone, FLOPs, "
+               "GPUs, days and rate, the missing one from the rest");
   number("--flops", options.flops, "With --formulas: the work, instead of --model and --tokens", "F");
   number("--mfu", options.mfu, "With --formulas: the rate of a GPU as a share of its peak", "M");
   number("--tflops-per-gpu", options.tflops_per_gpu, "With --formulas: the rate of a GPU", "R");
   number("--tokens-per-second-per-gpu", options.tokens_per_second_per_gpu,
          "With --formulas: the rate of a GPU in tokens", "R");
+  number("--gpu-hours", options.gpu_hours, "With --formulas: what the work took, for the rate", "H");
   number("--peak-tflops", options.peak_tflops, "With --formulas: a peak other than the profile's",
          "R");
 }
@@ -117,11 +123,18 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
                    "Ranks to trace: all, or numbers and ranges such as 0-127,4096; "
                    "default: one rank of every stage")
         ->type_name("RANKS");
+    app.add_option("--trace-budget", options.trace_budget,
+                   "Trace fewer of these ranks where the file would be larger; default: 32MB")
+        ->type_name("SIZE");
   }
   if (takes(kFold)) {
     app.add_flag("--no-fold", options.no_fold, "Simulate every rank; the answer is the same");
     app.add_flag("--ignore-memory", options.ignore_memory,
                  "Predict a speed even if the model's state alone does not fit");
+  }
+  if (takes(kConditions)) {
+    app.add_flag("--no-fold", options.no_fold,
+                 "Simulate every condition of the machine as a whole; the steps are within 0.5 %");
   }
   if (takes(kThreads)) {
     app.add_option("--threads", options.threads, "Worker threads; 0: one a core")
@@ -164,14 +177,16 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
     app.add_option("--table", options.table, "Predict the runs of this table")->type_name("RUNS.csv");
   }
   if (takes(kOutput)) app.add_option("-o,--output", options.output, "Where to write")->type_name("FILE");
-  if (takes(kSuite)) app.add_option("--suite", options.suite, "Which checks to run")->type_name("NAME");
-}
-
-const Command* find_command(std::string_view name) {
-  for (const Command& command : commands()) {
-    if (command.name == name) return &command;
+  if (takes(kDrawing)) {
+    app.add_option("-o,--output,--graphviz,--dot", options.output, "Draw the network for Graphviz")
+        ->type_name("FILE");
   }
-  return nullptr;
+  if (takes(kSuite)) {
+    app.add_option("--suite", options.suite, "Which checks to run")->type_name("SUITE");
+    app.add_option("--why", options.why,
+                   "Of one row, by id or number: which assumption, inside its range, explains the error")
+        ->type_name("ROW");
+  }
 }
 
 std::vector<std::string> command_names() {
@@ -180,14 +195,53 @@ std::vector<std::string> command_names() {
   return names;
 }
 
-std::string usage() {
-  std::string text = "usage: herdsim COMMAND [OPTIONS]\n\nA simulator of large GPU training clusters: the MFU of a "
-                     "step, and the\neffective training time over weeks, from one model.\n\n";
+}  // namespace
+
+const Command* find_command(std::string_view name) {
   for (const Command& command : commands()) {
-    text += fmt::format("  {:<10} {}\n", command.name, command.help);
+    if (command.name == name) return &command;
   }
-  text += "\n'herdsim COMMAND --help' prints the options of a command.\n";
-  return text;
+  return nullptr;
+}
+
+std::string usage() {
+  TextTable table({{""}, {"", Align::kWrap}});
+  for (const Command& command : commands()) {
+    table.add_row({fmt::format("  {}", command.name), std::string(command.help)});
+  }
+  return fmt::format(
+      "usage: herdsim COMMAND [OPTIONS]\n\nA simulator of large GPU training clusters: the MFU of a "
+      "step, and the\neffective training time over weeks, from one model.\n\n{}\n"
+      "'herdsim COMMAND --help' prints the options of a command.\n",
+      table.text());
+}
+
+std::string usage_of(const Command& command) {
+  TextTable table({{""}, {"", Align::kWrap}});
+  for (const OptionShape& option : option_shapes(command)) {
+    const std::string names = fmt::format("{}", fmt::join(option.names, ", "));
+    table.add_row({fmt::format("  {}{}{}", names, option.value.empty() ? "" : " ", option.value),
+                   option.help});
+  }
+  return fmt::format("{}\n\nusage: herdsim {} [OPTIONS]{}{}\n\n{}", command.help, command.name,
+                     command.operands.empty() ? "" : " ", command.operands, table.text());
+}
+
+std::vector<OptionShape> option_shapes(const Command& command) {
+  Options options;
+  CLI::App app;
+  declare_options(app, command, options);
+  std::vector<OptionShape> shapes;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) continue;
+    OptionShape shape;
+    for (const std::string& name : option->get_snames()) shape.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) shape.names.push_back("--" + name);
+    if (option->get_expected_min() > 0) shape.value = option->get_type_name();
+    shape.help = option->get_description();
+    shapes.push_back(std::move(shape));
+  }
+  return shapes;
 }
 
 int parse_and_run(int argc, const char* const* argv, Streams streams) {
@@ -209,13 +263,12 @@ int parse_and_run(int argc, const char* const* argv, Streams streams) {
     throw SpecError({fault});
   }
   Options options;
-  CLI::App app{std::string(command->help)};
-  app.name(fmt::format("herdsim {}", command->name));
+  CLI::App app;
   declare_options(app, *command, options);
   try {
     app.parse(argc - 1, argv + 1);
   } catch (const CLI::CallForHelp&) {
-    fmt::print(streams.out, "{}", app.help());
+    fmt::print(streams.out, "{}", usage_of(*command));
     return kExitDone;
   } catch (const CLI::ParseError& error) {
     Fault fault;
@@ -224,8 +277,6 @@ int parse_and_run(int argc, const char* const* argv, Streams streams) {
   }
   return command->run(options, streams);
 }
-
-}  // namespace
 
 int run_command_line(int argc, const char* const* argv, Streams streams) {
   try {
@@ -237,7 +288,7 @@ int run_command_line(int argc, const char* const* argv, Streams streams) {
     }
     return status;
   } catch (const SpecError& error) {
-    fmt::print(streams.err, "{}\n", error.what());
+    fmt::print(streams.err, "{}\n", coloured(error.what(), Colour::kRed, streams.err));
     return kExitBadInput;
   } catch (const std::bad_alloc&) {
     fmt::print(streams.err, "herdsim: out of memory\n");

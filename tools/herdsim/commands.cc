@@ -1,6 +1,8 @@
 #include "tools/herdsim/catalog_commands.h"
 #include "tools/herdsim/command.h"
+#include "tools/herdsim/completion.h"
 #include "tools/herdsim/machine_commands.h"
+#include "tools/herdsim/manual.h"
 #include "tools/herdsim/profile_commands.h"
 #include "tools/herdsim/report_command.h"
 #include "tools/herdsim/run_commands.h"
@@ -24,7 +26,7 @@ const std::vector<Command>& commands() {
        .operands = "SCENARIO",
        .least_operands = 1,
        .most_operands = 1,
-       .options = kSeed | kDb | kTimeline | kThreads | kRequire | kHorizon,
+       .options = kSeed | kDb | kTimeline | kConditions | kThreads | kRequire | kHorizon,
        .run = &run_run_command},
       {.name = "rates",
        .help = "How often jobs of some sizes fail; the intervals of Young and Daly; spares",
@@ -34,14 +36,14 @@ const std::vector<Command>& commands() {
        .options = kSizes,
        .run = &run_rates_command},
       {.name = "explain",
-       .help = "The costed kernels and transfers of a step, or why two differ",
+       .help = "What limits a step: its costed work and critical path; or why two differ",
        .operands = "SCENARIO [OTHER]",
        .least_operands = 1,
        .most_operands = 2,
        .options = kSeed | kFold,
        .run = &run_explain_command},
       {.name = "compare",
-       .help = "Two or more scenarios side by side: steps, or runs with --days or --tokens",
+       .help = "Scenarios side by side, also as runs; 'FIELD=VALUE;...' changes the first one",
        .operands = "SCENARIO...",
        .least_operands = 2,
        .most_operands = 26,
@@ -80,11 +82,11 @@ const std::vector<Command>& commands() {
        .operands = "CLUSTER",
        .least_operands = 1,
        .most_operands = 1,
-       .options = kOutput,
+       .options = kDrawing,
        .run = &run_topology_command},
       {.name = "profile",
-       .help = "show, check or diff profiles; import nccl-tests logs into one",
-       .operands = "COMMAND show P, check P CSV, diff P P, import nccl-tests LOG...",
+       .help = "show P, check P CSV, diff P P: profiles; import nccl-tests LOG...: make one",
+       .operands = "ACTION PROFILE...",
        .least_operands = 1,
        .most_operands = 1001,
        .options = kOutput,
@@ -110,6 +112,20 @@ const std::vector<Command>& commands() {
        .most_operands = 1,
        .options = 0,
        .run = &run_help_command},
+      {.name = "completion",
+       .help = "A script that completes command lines in bash, zsh or fish",
+       .operands = "SHELL",
+       .least_operands = 1,
+       .most_operands = 10'000,
+       .options = 0,
+       .run = &run_completion_command},
+      {.name = "man",
+       .help = "A manual page: the program's or a command's; -o writes all to a folder",
+       .operands = "[COMMAND]",
+       .least_operands = 0,
+       .most_operands = 1,
+       .options = kOutput,
+       .run = &run_man_command},
   };
   return kCommands;
 }

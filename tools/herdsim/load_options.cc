@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "sim/base/error.h"
+#include "sim/base/text.h"
+#include "tools/herdsim/terminal.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/simulation/step_trace.h"
 
@@ -33,6 +35,13 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+// "training.precision=FP8": a field before the sign, and no folder.
+bool is_change(std::string_view operand) {
+  const size_t equals = operand.find('=');
+  return equals != std::string_view::npos && equals > 0 &&
+         operand.substr(0, equals).find_first_of("/ ") == std::string_view::npos;
+}
+
 }  // namespace
 
 void reject(std::string field, std::string problem, std::string allowed, std::string nearest) {
@@ -48,6 +57,22 @@ Scenario scenario_of(const Options& options, const std::string& name) {
   std::vector<std::string> sets = options.sets;
   if (options.seed) sets.push_back(fmt::format("seed={}", *options.seed));
   return load_scenario(name, sets);
+}
+
+std::vector<Scenario> scenarios_of(const Options& options) {
+  const std::string& first = options.names.front();
+  std::vector<Scenario> scenarios;
+  for (const std::string& operand : options.names) {
+    if (&operand == &first || !is_change(operand)) {
+      scenarios.push_back(scenario_of(options, operand));
+      continue;
+    }
+    Options changed = options;
+    for (const std::string_view set : split(operand, ';')) changed.sets.emplace_back(set);
+    scenarios.push_back(scenario_of(changed, first));
+    scenarios.back().name = operand;
+  }
+  return scenarios;
 }
 
 int threads_of(const Options& options) {
@@ -82,10 +107,21 @@ std::vector<RankId> ranks_of(const std::string& text, const Scenario& scenario) 
   return ranks;
 }
 
+Bytes trace_budget(const Options& options) {
+  const std::optional<Bytes> budget = bytes_from_text(options.trace_budget);
+  if (!budget || *budget == Bytes(0)) {
+    reject("--trace-budget", fmt::format("\"{}\" is no size of a file", options.trace_budget),
+           std::string(kBytesForm));
+  }
+  return *budget;
+}
+
 void print_warnings(const std::vector<std::string>& warnings, const Options& options,
                     Streams streams) {
   if (options.quiet) return;
-  for (const std::string& warning : warnings) fmt::print(streams.err, "warning: {}\n", warning);
+  for (const std::string& warning : warnings) {
+    fmt::print(streams.err, "{} {}\n", coloured("warning:", Colour::kYellow, streams.err), warning);
+  }
 }
 
 int check_requirements(const std::vector<std::string>& conditions,
@@ -112,7 +148,8 @@ int check_requirements(const std::vector<std::string>& conditions,
     }
     const bool holds = condition[at] == '>' ? figure->value >= *bound : figure->value <= *bound;
     if (holds) continue;
-    fmt::print(streams.err, "not met: {} ({} is {:.6g})\n", condition, name, figure->value);
+    fmt::print(streams.err, "{} {} ({} is {:.6g})\n",
+               coloured("not met:", Colour::kRed, streams.err), condition, name, figure->value);
     status = kExitOutOfBounds;
   }
   return status;

@@ -17,12 +17,19 @@ namespace herdsim {
 // The scenario of one operand with --set and --seed applied; its warnings go to the error stream.
 Scenario scenario_of(const Options& options, const std::string& name);
 
+// The scenarios of all operands. One that reads FIELD=VALUE, several joined with ';', is the first
+// operand with these fields, and is called so.
+std::vector<Scenario> scenarios_of(const Options& options);
+
 // --threads, or one a core.
 int threads_of(const Options& options);
 
 // "0-127,4096" or "all" as ranks; the default sample for "".
 // Throws: SpecError naming the option, for text that is no such list or ranks beyond the job.
 std::vector<RankId> ranks_of(const std::string& text, const Scenario& scenario);
+
+// Throws: SpecError naming the option, for text that is no size or nothing.
+Bytes trace_budget(const Options& options);
 
 // Each warning on a line of its own, unless --quiet.
 void print_warnings(const std::vector<std::string>& warnings, const Options& options, Streams streams);

@@ -27,10 +27,14 @@ void write_graphviz(const ClusterSpec& cluster, const std::string& path) {
 }  // namespace
 
 int run_topology_command(const Options& options, Streams streams) {
+  if (options.format == OutputFormat::kCsv) {
+    reject("--format", "a machine is no table of rows", "table, json");
+  }
   const ClusterSpec cluster = load_cluster(options.names.front(), options.sets);
   if (!options.output.empty()) write_graphviz(cluster, options.output);
-  fmt::print(streams.out, "{}",
-             options.format == OutputFormat::kJson ? topology_json(cluster) : topology_table(cluster));
+  fmt::print(
+      streams.out, "{}",
+      options.format == OutputFormat::kJson ? topology_json(cluster) : topology_table(cluster));
   return kExitDone;
 }
 

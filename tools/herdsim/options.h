@@ -18,6 +18,7 @@ struct Options {
   std::string db;
   std::string trace;
   std::string trace_ranks;  // "", "all", "0-127,4096"
+  std::string trace_budget = "32MB";
   std::vector<std::string> require;
   bool no_fold = false;
   bool ignore_memory = false;
@@ -39,12 +40,14 @@ struct Options {
   bool weak_scaling = false;
   bool formulas = false;
   double flops = 0, mfu = 0, tflops_per_gpu = 0, tokens_per_second_per_gpu = 0, peak_tflops = 0;
+  double gpu_hours = 0;
   std::vector<std::string> axes;  // --axis, see tools/study/sweep_axes.h
   bool tornado = false;
   double adaptive = 0;  // half-width of the effective training time; 0: all replicas
   std::string table;  // --table, see tools/validation/run_table.h
   std::string output;
   std::string suite;
+  std::string why;  // --why, a row of what validate compares
 };
 
 }  // namespace herdsim

@@ -4,23 +4,21 @@
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <iostream>
 #include <mutex>
 #include <string_view>
 
 #include "sim/base/text.h"
 #include "tools/herdsim/command.h"
+#include "tools/herdsim/terminal.h"
 
 namespace herdsim {
 
 class ProgressLine {
  public:
   ProgressLine(const Options& options, Streams streams)
-      : err_(streams.err),
-        shows_(!options.quiet && &streams.err == &std::cerr && isatty(STDERR_FILENO) != 0) {}
+      : err_(streams.err), shows_(!options.quiet && is_terminal(streams.err)) {}
   // Wipes the line.
   ~ProgressLine() {
     if (shows_) fmt::print(err_, "\r\x1b[K");

@@ -63,8 +63,10 @@ int run_run_command(const Options& options, Streams streams) {
   const auto begin = std::chrono::steady_clock::now();
   const Scenario scenario = scenario_of(options, options.names.front());
   // The command line replaces what the scenario asks for.
-  const RunHorizon horizon{
-      .days = options.days, .tokens = options.tokens, .replicas = options.replicas};
+  const RunHorizon horizon{.days = options.days,
+                           .tokens = options.tokens,
+                           .replicas = options.replicas,
+                           .every_condition = options.no_fold};
   // Before anything is simulated.
   resolve(campaign_request(scenario, horizon, seconds(1)));
   const StepResult step = simulate_step(scenario, {}).result;

@@ -8,6 +8,7 @@
 #include "sim/base/text.h"
 #include "tools/herdsim/load_options.h"
 #include "tools/herdsim/record_run.h"
+#include "tools/herdsim/step_trace_file.h"
 #include "tools/report/run_report.h"
 #include "tools/report/step_comparison.h"
 #include "tools/report/step_efficiency.h"
@@ -17,7 +18,6 @@
 #include "tools/simulation/memory_remedy.h"
 #include "tools/study/run_comparison.h"
 #include "tools/study/scenario_campaign.h"
-#include "traces/perfetto_writer.h"
 
 namespace herdsim {
 namespace {
@@ -65,28 +65,39 @@ void refuse_state_beyond_memory(const Scenario& scenario, const StepResult& resu
   }
 }
 
-StepSimulation simulate(const Scenario& scenario, const Options& options) {
-  StepOptions step;
-  step.fold = !options.no_fold;
-  // The database keeps the schedule as it ran.
-  if (!options.trace.empty() || !options.db.empty()) {
-    step.traced_ranks = ranks_of(options.trace_ranks, scenario);
-  }
+StepOptions step_options(const Options& options) { return {.fold = !options.no_fold}; }
+
+// Throws where the step means nothing; warns where it does not fit.
+void check_memory(const Scenario& scenario, StepResult& result, const Options& options) {
+  refuse_state_beyond_memory(scenario, result, options);
+  if (!result.fits()) result.warnings.push_back("memory: " + memory_remedy(scenario));
+}
+
+StepSimulation simulate(const Scenario& scenario, const Options& options, bool explain = false) {
+  StepOptions step = step_options(options);
+  step.critical_path = step.without = explain;
   StepSimulation simulation = simulate_step(scenario, step);
-  refuse_state_beyond_memory(scenario, simulation.result, options);
-  if (!simulation.result.fits()) {
-    simulation.result.warnings.push_back("memory: " + memory_remedy(scenario));
-  }
+  check_memory(scenario, simulation.result, options);
   return simulation;
 }
 
-void write_trace(const StepTrace& trace, const Options& options, Streams streams) {
-  if (options.trace.empty()) return;
-  if (!options.quiet) {
-    fmt::print(streams.err, "writing {}: {} ranks, about {}\n", options.trace, trace.ranks.size(),
-               to_text(Bytes(estimated_trace_bytes(trace))));
+// With the spans of some ranks, for a trace or the database, which keeps the schedule as it ran.
+StepSimulation simulate_with_spans(const Scenario& scenario, const Options& options,
+                                   Streams streams) {
+  const std::vector<RankId> wanted = ranks_of(options.trace_ranks, scenario);
+  const Bytes budget = trace_budget(options);
+  StepOptions step = step_options(options);
+  step.critical_path = !options.trace.empty();
+  TracedStep traced = simulate_traced(scenario, step, wanted, budget);
+  check_memory(scenario, traced.simulation.result, options);
+  if (!options.trace.empty()) {
+    const std::string size =
+        write_step_trace(scenario, step, traced, wanted, budget, options.trace);
+    if (!options.quiet) {
+      fmt::print(streams.err, "{}: {}; {}\n", options.trace, size, traced.note);
+    }
   }
-  write_perfetto_file(trace, options.trace);
+  return std::move(traced.simulation);
 }
 
 void print_steps(const std::vector<Scenario>& scenarios, const std::vector<StepResult>& results,
@@ -106,10 +117,12 @@ void print_steps(const std::vector<Scenario>& scenarios, const std::vector<StepR
 
 int compare_many(const Options& options, Streams streams, bool explain) {
   std::vector<StepResult> results;
-  for (const std::string& name : options.names) {
-    const Scenario scenario = scenario_of(options, name);
+  for (const Scenario& scenario : scenarios_of(options)) {
     results.push_back(simulate(scenario, options).result);
-    print_warnings(results.back().warnings, options, streams);
+    // The table of a comparison has its own list.
+    if (explain || options.format != OutputFormat::kTable) {
+      print_warnings(results.back().warnings, options, streams);
+    }
   }
   const StepResult& a = results.front();
   const StepResult& b = results.back();
@@ -117,7 +130,8 @@ int compare_many(const Options& options, Streams streams, bool explain) {
     case OutputFormat::kTable:
       if (!explain) fmt::print(streams.out, "{}\n", comparison_table(results));
       if (results.size() == 2 && !explain) fmt::print(streams.out, "{}\n", difference_table(a, b));
-      if (results.size() == 2) fmt::print(streams.out, "{}", efficiency_table(a, b));
+      fmt::print(streams.out, "{}",
+                 results.size() == 2 ? efficiency_table(a, b) : efficiency_matrix(results));
       break;
     case OutputFormat::kJson:
       fmt::print(streams.out, "{}",
@@ -137,8 +151,7 @@ int compare_runs_of(const Options& options, Streams streams) {
   const RunHorizon horizon{
       .days = options.days, .tokens = options.tokens, .replicas = options.replicas};
   std::vector<RunResult> runs;
-  for (const std::string& name : options.names) {
-    const Scenario scenario = scenario_of(options, name);
+  for (const Scenario& scenario : scenarios_of(options)) {
     const StepResult step = simulate(scenario, options).result;
     runs.push_back(run_scenario(scenario, step, horizon, {.threads = threads_of(options)}));
     print_warnings(runs.back().warnings, options, streams);
@@ -161,8 +174,9 @@ int compare_runs_of(const Options& options, Streams streams) {
 
 int run_step_command(const Options& options, Streams streams) {
   const Scenario scenario = scenario_of(options, options.names.front());
-  const StepSimulation simulation = simulate(scenario, options);
-  write_trace(simulation.trace, options, streams);
+  const bool with_spans = !options.trace.empty() || !options.db.empty();
+  const StepSimulation simulation =
+      with_spans ? simulate_with_spans(scenario, options, streams) : simulate(scenario, options);
   if (!options.db.empty()) record_step(scenario, simulation, options);
   // The table has its own list of warnings; a program that reads JSON or CSV has them there or on
   // the error stream.
@@ -185,7 +199,7 @@ int run_compare_command(const Options& options, Streams streams) {
 int run_explain_command(const Options& options, Streams streams) {
   if (options.names.size() == 2) return compare_many(options, streams, true);
   const Scenario scenario = scenario_of(options, options.names.front());
-  const StepSimulation simulation = simulate(scenario, options);
+  const StepSimulation simulation = simulate(scenario, options, true);
   fmt::print(streams.out, "{}",
              options.format == OutputFormat::kJson ? explanation_json(scenario, simulation)
                                                    : explanation_table(scenario, simulation));
@@ -193,6 +207,9 @@ int run_explain_command(const Options& options, Streams streams) {
 }
 
 int run_spec_command(const Options& options, Streams streams) {
+  if (options.format != OutputFormat::kTable) {
+    reject("--format", "a scenario is printed in its own language", "table");
+  }
   const Scenario scenario = scenario_of(options, options.names.front());
   print_warnings(scenario.warnings, options, streams);
   fmt::print(streams.out, "{}", scenario.effective_text);

@@ -13,6 +13,7 @@
 #include "tools/herdsim/version.h"
 #include "tools/validation/published_scenarios.h"
 #include "tools/validation/reliability_report.h"
+#include "tools/validation/row_causes.h"
 #include "tools/validation/run_table.h"
 #include "tools/validation/validation_report.h"
 #include "traces/db/run_database.h"
@@ -74,9 +75,33 @@ std::vector<Comparison> comparisons_of(const std::vector<PublishedComparison>& r
   return comparisons;
 }
 
+int explain_error(ErrorQuestion question, const Options& options, Streams streams) {
+  const int threads =
+      options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  const ErrorCauses causes = error_causes(std::move(question), threads);
+  switch (options.format) {
+    case OutputFormat::kTable:
+      fmt::print(streams.out, "{}", error_causes_table(causes));
+      break;
+    case OutputFormat::kJson:
+      fmt::print(streams.out, "{}", error_causes_json(causes));
+      break;
+    case OutputFormat::kCsv:
+      fmt::print(streams.out, "{}", error_causes_csv(causes));
+      break;
+  }
+  return kExitDone;
+}
+
 int validate_table(const Options& options, Streams streams) {
   const std::vector<RunRow> rows = read_run_table(options.table);
   const RowParts parts(options.sets);
+  if (!options.why.empty()) {
+    std::vector<std::string> ids;
+    for (const RunRow& row : rows) ids.push_back(row.id);
+    return explain_error(question_of_row(rows[index_of_row(ids, options.why)], parts), options,
+                         streams);
+  }
   const std::vector<RowPrediction> predictions = predict_rows(rows, parts, options.threads);
   record(std::filesystem::path(options.table).filename().string(), comparisons_of(predictions),
          options);
@@ -117,6 +142,13 @@ int validate_reliability(const Options& options, Streams streams) {
 
 int validate_catalogue(const Options& options, Streams streams) {
   const std::vector<PublishedComparison> rows = compare_published_scenarios();
+  if (!options.why.empty()) {
+    std::vector<std::string> names;
+    for (const PublishedComparison& row : rows) names.push_back(row.scenario);
+    return explain_error(
+        question_of_published(rows[index_of_row(names, options.why)], options.sets), options,
+        streams);
+  }
   record("steps", comparisons_of(rows), options);
   switch (options.format) {
     case OutputFormat::kTable:
@@ -139,6 +171,13 @@ int validate_catalogue(const Options& options, Streams streams) {
 int run_validate_command(const Options& options, Streams streams) {
   constexpr std::string_view kSteps = "steps", kReliability = "reliability";
   if (!options.table.empty()) return validate_table(options, streams);
+  if (options.suite == kReliability && !options.why.empty()) {
+    Fault fault;
+    fault.field = "--why";
+    fault.problem = "explains errors of steps, and this suite has none";
+    fault.allowed = "with --table, or with --suite steps";
+    throw SpecError({fault});
+  }
   if (options.suite == kReliability) return validate_reliability(options, streams);
   if (!options.suite.empty() && options.suite != kSteps) {
     Fault fault;

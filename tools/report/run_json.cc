@@ -70,19 +70,20 @@ Json days_of(const RunResult& r, double tokens) {
           {"without_failures", finite(r.days_to_tokens_without_failures(tokens))}};
 }
 
+Json contribution_of(const Contribution& part, const char* effective) {
+  return {{"name", part.name},           {effective, part.if_changed},
+          {"gain", part.gain},           {"gain_stderr", part.gain_stderr},
+          {"gain_low", part.gain_low()}, {"gain_high", part.gain_high()},
+          {"replicas", part.replicas}};
+}
+
 Json object_of(const RunResult& r) {
   Json account;
   const auto seconds = r.time_account_seconds();
   for (size_t i = 0; i < kRunTerms; ++i) account[std::string(kRunTermNames[i])] = seconds[i];
   Json contributions = Json::array();
   for (const Contribution& part : r.contributions) {
-    contributions.push_back({{"name", part.name},
-                             {"effective_training_time_if_halved", part.if_halved},
-                             {"gain", part.gain},
-                             {"gain_stderr", part.gain_stderr},
-                             {"gain_low", part.gain_low()},
-                             {"gain_high", part.gain_high()},
-                             {"replicas", part.replicas}});
+    contributions.push_back(contribution_of(part, "effective_training_time_if_halved"));
   }
   return {{"scenario", r.scenario},
           {"gpus", r.gpus},
@@ -106,10 +107,14 @@ Json object_of(const RunResult& r) {
           {"gpu_hours", r.gpu_hours()},
           {"gpu_energy_mwh", r.gpu_energy_megawatt_hours()},
           {"restarts", mean_of(r, &ReplicaResult::restarts_begun)},
-          {"undetected_corruptions", mean_of(r, &ReplicaResult::undetected_corruptions)},
+          {"deepest_shortage_hosts", mean_of(r, &ReplicaResult::deepest_shortage)},
+          {"undetected_corruptions", r.undetected_corruptions()},
           {"time_account_s", account},
           {"checkpoint", checkpoint_of(r)},
           {"contributions", contributions},
+          {"without_stragglers",
+           r.without_stragglers ? contribution_of(*r.without_stragglers, "effective_training_time")
+                                : Json()},
           {"distinct_conditions", r.distinct_conditions},
           {"fingerprint", r.fingerprint()},
           {"wall_s", r.wall_seconds},

@@ -18,8 +18,9 @@ namespace herdsim {
 std::string run_table(const RunResult& result);
 
 // One object with the documented keys, and beside them: kept_step_share, gpu_hours, gpu_energy_mwh,
-// restarts, undetected_corruptions, interruptions.band_95, contributions, checkpoint (with the
-// intervals of Young and Daly), days_to_tokens, expected_mean_time_between_failures_s.
+// restarts, deepest_shortage_hosts, undetected_corruptions, interruptions.band_95, contributions,
+// without_stragglers, checkpoint (with the intervals of Young and Daly), days_to_tokens,
+// expected_mean_time_between_failures_s.
 std::string run_json(const RunResult& result);
 // An array of them.
 std::string runs_json(std::span<const RunResult> results);

@@ -159,9 +159,22 @@ std::string headline(const RunResult& r) {
   }
   table.add_row({"effective training time", percent(r.effective_training_time()) + spread});
   table.add_row({"", fmt::format("{} if slow steps count whole", percent(r.kept_step_share()))});
+  if (r.without_stragglers) {
+    const Contribution& gain = *r.without_stragglers;
+    table.add_row(
+        {"without stragglers",
+         fmt::format(
+             "{:+.2f} points ({:.2f} to {:.2f} in 95 %) if these were found and removed: {}",
+             100 * gain.gain, 100 * gain.gain_low(), 100 * gain.gain_high(), gain.name)});
+  }
   table.add_row({"interruptions",
                  fmt::format("{:.1f} unexpected, {:.1f} planned; one in {:.2f} h", r.unexpected(),
                              r.planned(), r.mean_time_between_interruptions_seconds() / 3600)});
+  if (const double unseen = r.undetected_corruptions(); unseen > 0) {
+    table.add_row({"silent corruptions", fmt::format("{:.2f} more that no detector saw: the steps "
+                                                     "after them count as trained",
+                                                     unseen)});
+  }
   if (r.tokens_per_step > 0) {
     table.add_row({"tokens", fmt::format("{:.4g} in {} steps of {:.3f} s; {:.4g} a second",
                                          r.tokens(), count_text(static_cast<int64_t>(r.steps())),

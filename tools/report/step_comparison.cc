@@ -8,7 +8,7 @@
 
 #include "sim/base/table.h"
 #include "sim/base/text.h"
-#include "tools/report/term_labels.h"
+#include "sim/metrics/term_labels.h"
 #include "tools/report/text_layout.h"
 
 namespace herdsim {

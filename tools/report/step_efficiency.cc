@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/table.h"
-#include "tools/report/term_labels.h"
+#include "sim/metrics/term_labels.h"
 #include "tools/report/text_layout.h"
 
 namespace herdsim {
@@ -100,6 +100,38 @@ std::string efficiency_json(const StepResult& a, const StepResult& b) {
       {"mfu", {{"a", a.mfu_causal()}, {"b", b.mfu_causal()}}},
       {"terms", terms}};
   return all.dump(2) + "\n";
+}
+
+std::string efficiency_matrix(std::span<const StepResult> steps) {
+  constexpr size_t kLetters = 26;
+  std::vector<TextTable::Column> columns = {{"GPU-seconds a million tokens"}, {"A", Align::kRight}};
+  std::vector<std::string> sums = {"sum",
+                                   fmt::format("{:.2f}", gpu_seconds_per_million_tokens(steps[0]))};
+  for (size_t i = 1; i < steps.size(); ++i) {
+    columns.push_back(
+        {fmt::format("{} - A", static_cast<char>('A' + i % kLetters)), Align::kRight});
+    sums.push_back(fmt::format("{:+.2f}", gpu_seconds_per_million_tokens(steps[i]) -
+                                              gpu_seconds_per_million_tokens(steps[0])));
+  }
+  TextTable table(std::move(columns));
+  const auto of = [](const StepResult& step, size_t term) {
+    return static_cast<double>(step.account_rank_nanoseconds[term]) * 1e-3 /
+           static_cast<double>(step.tokens_per_step);
+  };
+  for (size_t term = 0; term < kTimeTerms; ++term) {
+    if (std::all_of(steps.begin(), steps.end(),
+                    [&](const StepResult& step) { return of(step, term) == 0; })) {
+      continue;
+    }
+    std::vector<std::string> row = {std::string(kTermLabels[term]),
+                                    fmt::format("{:.2f}", of(steps[0], term))};
+    for (size_t i = 1; i < steps.size(); ++i) {
+      row.push_back(fmt::format("{:+.2f}", of(steps[i], term) - of(steps[0], term)));
+    }
+    table.add_row(std::move(row));
+  }
+  table.add_row(std::move(sums));
+  return table.text();
 }
 
 }  // namespace herdsim

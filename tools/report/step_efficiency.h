@@ -6,6 +6,7 @@
 // and MFU is inversely proportional to the sum.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,5 +30,9 @@ std::vector<EfficiencyTerm> efficiency_terms(const StepResult& a, const StepResu
 // At most 80 columns; a sentence, then the table.
 std::string efficiency_table(const StepResult& a, const StepResult& b);
 std::string efficiency_json(const StepResult& a, const StepResult& b);
+
+// Of three steps and more what each spends beyond the first, term by term: GPU-seconds a million
+// tokens, scenarios lettered as in comparison_table().
+std::string efficiency_matrix(std::span<const StepResult> steps);
 
 }  // namespace herdsim

@@ -56,10 +56,24 @@ Json collisions(const StepResult& r) {
   return all;
 }
 
+Json jobs(const StepResult& r) {
+  Json all = Json::array();
+  for (const JobShare& job : r.jobs) {
+    all.push_back({{"scenario", job.name},
+                   {"gpus", job.gpus},
+                   {"begins_s", job.begins.seconds()},
+                   {"step_time_s", job.step_time.seconds()},
+                   {"step_time_alone_s", job.alone.seconds()},
+                   {"mfu", job.mfu},
+                   {"mfu_alone", job.mfu_alone}});
+  }
+  return all;
+}
+
 Json object_of(const StepResult& r) {
   const StageMemory* peak = r.peak_stage();
   const bool has_peak_rate = r.peak.per_second() > 0;
-  return {
+  Json object = {
       {"scenario", r.scenario},
       {"gpus", r.gpus},
       {"step_time_s", r.step_time.seconds()},
@@ -84,6 +98,8 @@ Json object_of(const StepResult& r) {
       {"wall_s", r.wall_seconds},
       {"fingerprint", r.fingerprint()},
       {"warnings", r.all_warnings()}};
+  if (!r.jobs.empty()) object["jobs"] = jobs(r);
+  return object;
 }
 
 std::string text_of(const Json& json) {

@@ -6,8 +6,8 @@
 
 #include "sim/base/table.h"
 #include "sim/base/text.h"
+#include "sim/metrics/term_labels.h"
 #include "tools/report/step_report.h"
-#include "tools/report/term_labels.h"
 #include "tools/report/text_layout.h"
 
 namespace herdsim {
@@ -159,13 +159,30 @@ std::string network(const StepResult& r) {
   std::string out = "\n" + table.text();
   for (const Collisions& c : r.collisions) {
     out += paragraph(
-        "hashing",
-        fmt::format("leaves {} transfers {} of the NIC on the slowest of {} connections "
-                    "(± {} by seed; {} on the mean one)",
-                    c.transfers, percent(c.slowest_factor), count_text(c.connections),
-                    percent(c.error), percent(c.mean_factor)));
+        "hashing", fmt::format("leaves {} transfers {} of the NIC on the slowest of {} connections "
+                               "(± {} by seed; {} on the mean one)",
+                               c.transfers, percent(c.slowest_factor), count_text(c.connections),
+                               percent(c.error), percent(c.mean_factor)));
   }
   return out;
+}
+
+// Every job of the machine, beside the others and alone.
+std::string jobs(const StepResult& r) {
+  if (r.jobs.empty()) return "";
+  TextTable table({{"jobs that share the network"},
+                   {"GPUs", Align::kRight},
+                   {"step", Align::kRight},
+                   {"alone", Align::kRight},
+                   {"sharing costs", Align::kRight},
+                   {"MFU", Align::kRight}});
+  for (const JobShare& job : r.jobs) {
+    table.add_row({job.name, count_text(job.gpus), fixed(job.step_time.seconds(), 4) + " s",
+                   fixed(job.alone.seconds(), 4) + " s",
+                   fmt::format("{:+.2f} %", 100 * (job.step_time.seconds() / job.alone.seconds() - 1)),
+                   percent(job.mfu)});
+  }
+  return "\n" + table.text();
 }
 
 std::string warnings(const StepResult& r) {
@@ -192,6 +209,7 @@ std::string step_table(const StepResult& result, const std::optional<PublishedFi
   out += time_account(result);
   out += memory(result);
   out += network(result);
+  out += jobs(result);
   out += warnings(result);
   return out + simulation(result);
 }

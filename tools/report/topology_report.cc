@@ -48,8 +48,9 @@ struct Layer {
 
 std::vector<Layer> layers(const Fabric& fabric) {
   std::vector<Layer> all;
-  for (const LinkKind kind : {LinkKind::kNvLink, LinkKind::kPcie, LinkKind::kNicToTor,
-                              LinkKind::kTorToPod, LinkKind::kPodToCore}) {
+  for (size_t k = 0; k < kLinkKinds; ++k) {
+    const auto kind = static_cast<LinkKind>(k);
+    if (kind == LinkKind::kPcie && fabric.torus()) continue;  // inside the chip
     Layer layer{.kind = kind};
     int64_t capacity = 0;
     for (const Link& link : fabric.links()) {
@@ -84,23 +85,41 @@ std::string facts_table(const Built& b) {
   const TopologyFacts& f = b.facts;
   TextTable table({{"figure"}, {"value", Align::kRight}, {"meaning", Align::kWrap}});
   table.add_row({"GPUs", count_text(f.gpus), ""});
-  table.add_row({"hosts", count_text(f.hosts), "one NVLink domain each"});
-  table.add_row({"ToRs", count_text(f.tors),
-                 "first switch of a NIC; a leaf of one rail where there are rails"});
-  table.add_row({"pods", count_text(f.pods), "ToRs joined by one layer of switches"});
+  const bool is_torus = b.fabric.torus().has_value();
+  table.add_row({"hosts", count_text(f.hosts), is_torus ? "" : "one NVLink domain each"});
+  if (f.tors > 0) {
+    table.add_row({b.row.is_mesh ? "switches" : "ToRs", count_text(f.tors),
+                   b.row.is_mesh ? "joined sideways, none above all others"
+                                 : "first switch of a NIC; a leaf of one rail where there are rails"});
+  }
+  if (!b.row.is_mesh) {
+    table.add_row({"pods", count_text(f.pods), "ToRs joined by one layer of switches"});
+  } else if (f.pods > 1) {
+    table.add_row({"groups", count_text(f.pods), "of switches that are all joined"});
+  }
   if (f.pod_switches > 0)
     table.add_row({"pod switches", count_text(f.pod_switches), "of all pods"});
   if (f.core_switches > 0) table.add_row({"core switches", count_text(f.core_switches), ""});
-  table.add_row(
-      {"pod bisection", to_text(f.pod_bisection), "between halves of one pod, one direction"});
+  table.add_row({"degree", count_text(f.degree),
+                 is_torus ? "cables of a chip" : "cables of the switch next to a NIC with the most"});
+  if (f.pods > 1 || !b.row.is_mesh) {
+    table.add_row({b.row.is_mesh ? "group bisection" : "pod bisection", to_text(f.pod_bisection),
+                   fmt::format("between halves of one {}, one direction",
+                               b.row.is_mesh ? "group" : "pod")});
+  }
   table.add_row({"cluster bisection", to_text(f.cluster_bisection),
-                 "between halves of the pods, one direction"});
+                 !b.row.is_mesh ? "between halves of the pods, one direction"
+                 : f.pods > 1   ? "between halves of the groups, one direction"
+                                : "between halves of the GPUs, one direction"});
   table.add_row({"bisection a GPU", to_text(f.cluster_bisection / std::max<int64_t>(1, f.gpus / 2)),
                  "of the cluster, over the GPUs of a half"});
   table.add_row({"oversubscription", fmt::format("{:.3g}", f.oversubscription),
-                 "the worst switch: NICs below over its uplinks"});
-  table.add_row(
-      {"diameter", fmt::format("{}", f.diameter), "links between the NICs farthest apart"});
+                 !b.row.is_mesh ? "the worst switch: NICs below over its uplinks"
+                 : f.pods > 1   ? "a group: its NICs over its cables to others"
+                                : "what half of the GPUs can send over the bisection"});
+  table.add_row({"diameter", fmt::format("{}", f.diameter),
+                 is_torus ? "links between the chips farthest apart"
+                          : "links between the NICs farthest apart"});
   return table.text();
 }
 
@@ -148,7 +167,7 @@ std::vector<FailureDomain> failure_domains(const Fabric& fabric, const TopologyF
       {.kind = NodeKind::kNic, .count = facts.gpus, .gpus_cut_off = most_below(NodeKind::kNic)},
       {.kind = NodeKind::kNvSwitch,
        .count = facts.hosts,
-       .gpus_cut_off = static_cast<int64_t>(fabric.gpus_per_host())}};
+       .gpus_cut_off = facts.gpus / facts.hosts}};
   // A layer of single switches cuts off what is below; side by side, the others carry on.
   const auto add_layer = [&](NodeKind kind, int64_t switches) {
     if (switches == 0) return;
@@ -199,6 +218,7 @@ std::string topology_json(const ClusterSpec& spec) {
                      {"hosts", f.hosts},
                      {"tors", f.tors},
                      {"pods", f.pods},
+                     {"degree", f.degree},
                      {"pod_switches", f.pod_switches > 0 ? Json(f.pod_switches) : Json()},
                      {"core_switches", f.core_switches > 0 ? Json(f.core_switches) : Json()},
                      {"pod_bisection_bytes_per_second", f.pod_bisection.bytes_per_second()},
@@ -210,6 +230,23 @@ std::string topology_json(const ClusterSpec& spec) {
   return json.dump(2, ' ', false, nlohmann::detail::error_handler_t::replace) + "\n";
 }
 
+namespace {
+
+// Of a vertex in a drawing: the name it was given where there is one.
+std::string label_of(const Built& b, const ClusterSpec& spec, NodeId id) {
+  const NodeKind kind = b.fabric.nodes()[id].kind;
+  const size_t first = b.fabric.nodes().size() - spec.network.switches.size();
+  if (id.index() < first) return std::string(node_kind_name(kind));
+  std::string label;
+  for (const char c : spec.network.switches[id.index() - first].name) {
+    if (c == '"' || c == '\\') label += '\\';
+    label += c;
+  }
+  return label;
+}
+
+}  // namespace
+
 std::string topology_graphviz(const ClusterSpec& spec) {
   HERDSIM_CHECK(spec.gpus <= kGraphvizGpus) << spec.gpus << " GPUs";
   const Built b = built(spec);
@@ -220,7 +257,7 @@ std::string topology_graphviz(const ClusterSpec& spec) {
   for (size_t i = 0; i < b.fabric.nodes().size(); ++i) {
     const Node& node = b.fabric.nodes()[NodeId(i)];
     const std::string devices = node.count > 1 ? fmt::format(" x {}", node.count) : "";
-    out += fmt::format("  {} [label=\"{}{}\"];\n", name(NodeId(i)), node_kind_name(node.kind),
+    out += fmt::format("  {} [label=\"{}{}\"];\n", name(NodeId(i)), label_of(b, spec, NodeId(i)),
                        devices);
   }
   for (const Link& link : b.fabric.links()) {

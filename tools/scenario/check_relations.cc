@@ -44,6 +44,7 @@ class RelationCheck {
     context_parallel();
     ranks();
     sequence();
+    recomputation();
     batch_and_schedule();
     degraded();
     names();
@@ -105,6 +106,7 @@ class RelationCheck {
           fmt::format("{} of {} layers leave none for the experts", m.first_dense_layers, m.layers),
           fmt::format("0 to {}", m.layers - 1));
     }
+    expert_groups();
     expert_ranks();
     if (s_.training.expert_imbalance > static_cast<double>(p_.ep)) {
       fault("training.expert_imbalance",
@@ -114,6 +116,27 @@ class RelationCheck {
     }
     if (p_.is_hybrid()) {
       fault("parallel.dp_shard", "replicas of shards are not modelled beside experts", "0");
+    }
+  }
+
+  void expert_groups() {
+    const ModelArchitecture& m = s_.model;
+    if (m.expert_groups == 0 && m.expert_groups_per_token == 0) return;
+    if (m.expert_groups == 0 || m.experts % m.expert_groups != 0) {
+      fault("model.expert_groups",
+            fmt::format("{} does not divide experts ({})", m.expert_groups, m.experts),
+            divisors_of(m.experts, m.experts));
+      return;
+    }
+    const int64_t open = m.expert_groups_per_token;
+    if (open < 1 || open > m.expert_groups ||
+        open * (m.experts / m.expert_groups) < m.experts_per_token) {
+      const int64_t a_group = m.experts / m.expert_groups;
+      fault("model.expert_groups_per_token",
+            fmt::format("{} of {} groups for {} experts a token", open, m.expert_groups,
+                        m.experts_per_token),
+            fmt::format("{} to {}", (m.experts_per_token + a_group - 1) / a_group,
+                        m.expert_groups));
     }
   }
 
@@ -314,6 +337,27 @@ class RelationCheck {
     }
   }
 
+  void recomputation() {
+    const Training& t = s_.training;
+    if (t.recompute_modules.empty() ||
+        !sound({"training.recompute", "training.recompute_modules"})) {
+      return;
+    }
+    if (t.recompute != Recompute::kSelective) {
+      fault("training.recompute_modules", "say what selective recomputation makes again",
+            "recompute: SELECTIVE beside them, or none of them");
+    }
+    const auto needs = [&](RecomputeModule module, bool has, std::string_view what) {
+      if (t.selects(module) && !has) {
+        fault("training.recompute_modules", fmt::format("the model has no {}", what));
+      }
+    };
+    needs(RecomputeModule::kMlaUpProjection, s_.model.is_latent(), "latent attention");
+    needs(RecomputeModule::kSharedExperts, s_.model.shared_experts > 0, "shared experts");
+    needs(RecomputeModule::kExperts, s_.model.is_moe(), "experts");
+    needs(RecomputeModule::kMlp, s_.model.dense_layers() > 0, "layer without experts");
+  }
+
   void batch_and_schedule() {
     const Training& t = s_.training;
     const ScheduleRow* row = find_schedule(t.schedule);
@@ -383,7 +427,10 @@ class RelationCheck {
     }
   }
 
-  void names() { name("cluster.routing", s_.cluster.routing, NameKind::kRouting); }
+  void names() {
+    name("cluster.routing", s_.cluster.routing, NameKind::kRouting);
+    name("cluster.buffers", s_.cluster.buffers, NameKind::kBuffers);
+  }
   void name(std::string_view path, const std::string& value, NameKind kind) {
     const std::vector<std::string> names = known_names(kind);
     if (value.empty() || !sound({path}) ||

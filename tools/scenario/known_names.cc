@@ -1,6 +1,7 @@
 #include "tools/scenario/known_names.h"
 
 #include "topologies/routing.h"
+#include "topologies/switch_buffers.h"
 
 namespace herdsim {
 
@@ -9,6 +10,9 @@ std::vector<std::string> known_names(NameKind kind) {
   switch (kind) {
     case NameKind::kRouting:
       for (const Routing& row : routings()) names.emplace_back(row.name);
+      break;
+    case NameKind::kBuffers:
+      for (const SwitchBuffers& row : switch_buffers()) names.emplace_back(row.name);
       break;
   }
   return names;

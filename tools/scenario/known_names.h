@@ -8,7 +8,7 @@
 
 namespace herdsim {
 
-enum class NameKind : uint8_t { kRouting };
+enum class NameKind : uint8_t { kRouting, kBuffers };
 
 // Every name of a kind, in the order of its table.
 std::vector<std::string> known_names(NameKind kind);

@@ -1,9 +1,13 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <google/protobuf/message.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
+#include <optional>
+#include <set>
 
 #include "sim/reliability/failure_log.h"
 #include "tools/scenario/check_relations.h"
@@ -195,6 +199,137 @@ void read_failure_log(ReliabilityRequest* reliability, int64_t gpus, SpecReport*
   }
 }
 
+Scenario resolve(const SpecSource& source, const std::vector<std::string>& sets);
+
+// What an other job keeps of its own cluster; the machine is that of the scenario that names it.
+constexpr std::array<std::string_view, 7> kOwnOfCluster = {
+    "placement",    "unavailable_hosts", "unavailable_fraction", "rank_map", "queue_pairs",
+    "nccl_version", "degraded"};
+
+// A --set of an other job that would change the machine, which it cannot.
+bool changes_machine(std::string_view set) {
+  constexpr std::string_view kCluster = "cluster.";
+  if (!set.starts_with(kCluster)) return false;
+  const std::string_view field =
+      set.substr(kCluster.size(), set.find_first_of(".=", kCluster.size()) - kCluster.size());
+  return std::find(kOwnOfCluster.begin(), kOwnOfCluster.end(), field) == kOwnOfCluster.end();
+}
+
+ClusterSpec machine_for(const ClusterSpec& own, const ClusterSpec& machine) {
+  ClusterSpec cluster = machine;
+  cluster.placement = own.placement;
+  cluster.unavailable_hosts = own.unavailable_hosts;
+  cluster.unavailable_fraction = own.unavailable_fraction;
+  cluster.rank_map = own.rank_map;
+  cluster.queue_pairs = own.queue_pairs;
+  cluster.nccl_version = own.nccl_version;
+  cluster.degraded = own.degraded;
+  return cluster;
+}
+
+// Gives each job of the machine hosts of its own, one job after the other.
+class HostBook {
+ public:
+  explicit HostBook(const Scenario& first) : per_host_(first.cluster.gpus_per_host) {
+    enter(first);
+  }
+
+  void take_from(ClusterSpec* cluster) const {
+    cluster->unavailable_hosts.insert(cluster->unavailable_hosts.end(), used_.begin(), used_.end());
+    std::sort(cluster->unavailable_hosts.begin(), cluster->unavailable_hosts.end());
+    cluster->unavailable_hosts.erase(
+        std::unique(cluster->unavailable_hosts.begin(), cluster->unavailable_hosts.end()),
+        cluster->unavailable_hosts.end());
+  }
+  // The first host that two jobs would have; only a rank map does not go around the others.
+  std::optional<int64_t> enter(const Scenario& job) {
+    const ParallelPlan& p = job.plan;
+    const auto placement =
+        place_ranks(job.cluster,
+                    {.ranks = job.gpus, .seed = job.seed, .ranks_per_replica = p.tp * p.cp * p.pp});
+    std::set<int64_t> hosts;
+    for (const GpuId gpu : placement) hosts.insert(static_cast<int64_t>(gpu.index()) / per_host_);
+    for (const int64_t host : hosts) {
+      if (!used_.insert(host).second) return host;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  int64_t per_host_;
+  std::set<int64_t> used_;
+};
+
+// One other job, on the machine and the hosts that are left.
+class OtherJobReader {
+ public:
+  OtherJobReader(const SpecSource& source, const Scenario& first, SpecReport* report)
+      : folder_(source.from_catalog ? "" : std::filesystem::path(source.file).parent_path()),
+        machine_(first.cluster),
+        hosts_(first),
+        report_(*report) {}
+
+  void read(const spec::OtherJob& m, const std::string& path, std::vector<OtherJob>* jobs) {
+    if (!m.has_scenario())
+      return fault(path, "scenario", "is missing", "a catalogue name or a file");
+    std::vector<std::string> sets(m.set().begin(), m.set().end());
+    for (const std::string& set : sets) {
+      if (!changes_machine(set)) continue;
+      return fault(path, "set",
+                   fmt::format("\"{}\" changes the machine, which is that of all jobs", set),
+                   fmt::format("cluster.{}", fmt::join(kOwnOfCluster, ", cluster.")));
+    }
+    sets.emplace_back("other_jobs=");
+    try {
+      Scenario job = resolve(find_spec(CatalogKind::kScenarios, located(m.scenario())), sets);
+      job.cluster = machine_for(job.cluster, machine_);
+      job.other_traffic = {};
+      if (m.has_name()) job.name = m.name();
+      hosts_.take_from(&job.cluster);
+      place(std::move(job), seconds_rounded_up(m.begins_s()), path, jobs);
+    } catch (const SpecError& error) {
+      // They name their own file or --set.
+      for (const Fault& fault : error.faults()) report_.add(fault);
+    }
+  }
+
+ private:
+  std::string located(const std::string& name) const {
+    const bool beside = is_spec_file(name) && !std::filesystem::path(name).is_absolute();
+    return beside ? (folder_ / name).string() : name;
+  }
+  void fault(const std::string& path, const std::string& field, std::string problem,
+             std::string allowed) {
+    report_.add(path + "." + field, std::move(problem), std::move(allowed));
+  }
+  void place(Scenario job, Duration begins, const std::string& path, std::vector<OtherJob>* jobs) {
+    Faults faults;
+    append_cluster_faults(job.cluster, "", faults);
+    for (const Fault& f : faults.list())
+      fault(path, "scenario", f.field + ": " + f.problem, f.allowed);
+    if (!faults.empty()) return;
+    const bool mapped = job.cluster.placement == PlacementKind::kRankMap;
+    const int64_t usable = usable_gpus(job.cluster);
+    if (!mapped && job.gpus > usable) {
+      return fault(path, "scenario",
+                   fmt::format("{} takes {} GPUs, and the jobs before it leave {}", job.name,
+                               job.gpus, usable),
+                   fmt::format("a set \"gpus=...\" of up to {}", usable));
+    }
+    if (const auto host = hosts_.enter(job)) {
+      return fault(path, "scenario",
+                   fmt::format("{} and a job before it are both on host {}", job.name, *host),
+                   "a rank map of hosts that nobody else has");
+    }
+    jobs->push_back({std::move(job), begins});
+  }
+
+  std::filesystem::path folder_;
+  const ClusterSpec machine_;
+  HostBook hosts_;
+  SpecReport& report_;
+};
+
 Scenario resolve(const SpecSource& source, const std::vector<std::string>& sets) {
   check_is_text(source.text, source.file);
   SpecReport report(source.file);
@@ -216,6 +351,13 @@ Scenario resolve(const SpecSource& source, const std::vector<std::string>& sets)
   read_failure_log(&scenario.reliability, scenario.gpus, &report, &scenario.warnings);
   check_relations(scenario, &report, &scenario.warnings);
   report.throw_if_any();
+  if (message.other_jobs_size() > 0) {
+    OtherJobReader reader(source, scenario, &report);
+    for (int i = 0; i < message.other_jobs_size(); ++i) {
+      reader.read(message.other_jobs(i), fmt::format("other_jobs.{}", i), &scenario.other_jobs);
+    }
+    report.throw_if_any();
+  }
   if (!message.checkpoint().has_bytes()) {
     // Only now is the model known to have a number of parameters that can be multiplied.
     scenario.checkpoint.bytes = Bytes(scenario.model.parameters() * kCheckpointBytesAParameter);

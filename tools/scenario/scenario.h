@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/time.h"
 #include "sim/base/units.h"
 #include "sim/job/campaign_request.h"
 #include "sim/models/device_profile.h"
@@ -30,6 +31,13 @@ struct MeasuredNetwork {
   Bandwidth all_reduce, all_gather, reduce_scatter;
 };
 
+// Shares of the links of a tier that others take all the time.
+struct OtherTraffic {
+  double tor_uplinks = 0, pod_uplinks = 0;
+};
+
+struct OtherJob;
+
 struct Scenario {
   std::string name;
   ModelArchitecture model;
@@ -46,10 +54,19 @@ struct Scenario {
   RunRequest run;
   uint64_t seed = 1;
   std::optional<PublishedResult> published;
+  std::vector<OtherJob> other_jobs;
+  OtherTraffic other_traffic;
   // What is allowed but unusual, in full sentences.
   std::vector<std::string> warnings;
   // The effective scenario in text format, every default filled in, each with where it comes from.
   std::string effective_text;
+};
+
+// Another job on the same machine: its scenario has this one's cluster, with hosts that nobody
+// before it uses.
+struct OtherJob {
+  Scenario scenario;  // has no other jobs
+  Duration begins;    // its step, after that of the job that names it
 };
 
 }  // namespace herdsim

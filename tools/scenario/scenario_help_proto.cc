@@ -1,10 +1,11 @@
 // `herdsim help spec`: the comments of scenario.proto beside the types, ranges and defaults that
-// are enforced.
+// are enforced. The same, field by field, for shells.
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <sstream>
@@ -13,6 +14,7 @@
 
 #include "tools/scenario/load_scenario.h"
 #include "tools/scenario/scenario.pb.h"
+#include "tools/scenario/spec_fields.h"
 #include "tools/scenario/spec_values.h"
 
 namespace herdsim {
@@ -73,8 +75,9 @@ class Comments {
   std::map<std::string, std::string> by_name_;
 };
 
+constexpr size_t kWidth = 80;
+
 void append_wrapped(const std::string& text, size_t indent, std::string* out) {
-  constexpr size_t kWidth = 100;
   std::istringstream words(text);
   std::string line, word;
   while (words >> word) {
@@ -159,7 +162,7 @@ class Help {
       pb::TextFormat::PrintFieldValueToString(*defaults, &field, -1, &value);
       facts += ", default " + value;
     }
-    out_ += fmt::format("  {:<46} {}\n", prefix + field.name(), facts);
+    append_facts(prefix + field.name(), facts);
     append_wrapped(comments_.of(field.full_name()), 6, &out_);
     if (field.enum_type() == nullptr) return;
     for (int i = 0; i < field.enum_type()->value_count(); ++i) {
@@ -169,12 +172,65 @@ class Help {
     }
   }
 
+  // Behind the path where both fit a line, else below it.
+  void append_facts(const std::string& path, const std::string& facts) {
+    const std::string line = fmt::format("  {}  {}", path, facts);
+    if (line.size() <= kWidth) {
+      out_ += line + '\n';
+      return;
+    }
+    out_ += "  " + path + '\n';
+    append_wrapped(facts, 4, &out_);
+  }
+
   Comments comments_;
   std::string out_;
 };
 
+// The message at a path such as "parallel"; null where there is none.
+const pb::Descriptor* message_at(std::string_view path) {
+  const pb::Descriptor* message = spec::Scenario::descriptor();
+  while (!path.empty() && message != nullptr) {
+    const size_t dot = std::min(path.find('.'), path.size());
+    const pb::FieldDescriptor* field = message->FindFieldByName(std::string(path.substr(0, dot)));
+    message = field == nullptr || field->is_repeated() ? nullptr : field->message_type();
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return message;
+}
+
+std::string first_sentence(const std::string& comment) {
+  const size_t begin = comment.find_first_not_of(' ');
+  if (begin == std::string::npos) return "";
+  return comment.substr(begin, std::min(comment.find(". "), comment.size()) - begin);
+}
+
+std::vector<std::string> values_of(const pb::FieldDescriptor& field) {
+  if (field.cpp_type() == pb::FieldDescriptor::CPPTYPE_BOOL) return {"false", "true"};
+  std::vector<std::string> values;
+  if (field.enum_type() == nullptr) return values;
+  for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+    values.push_back(field.enum_type()->value(i)->name());
+  }
+  return values;
+}
+
 }  // namespace
 
 std::string scenario_language_help() { return Help().text(); }
+
+std::vector<SpecField> spec_fields(std::string_view path) {
+  const Comments comments;
+  std::vector<SpecField> fields;
+  const pb::Descriptor* message = message_at(path);
+  for (int i = 0; message != nullptr && i < message->field_count(); ++i) {
+    const pb::FieldDescriptor& field = *message->field(i);
+    fields.push_back({.name = field.name(),
+                      .help = first_sentence(comments.of(field.full_name())),
+                      .has_fields = field.message_type() != nullptr && !field.is_repeated(),
+                      .values = values_of(field)});
+  }
+  return fields;
+}
 
 }  // namespace herdsim

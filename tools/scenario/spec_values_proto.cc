@@ -19,6 +19,7 @@ static_assert(static_cast<int>(TpOverlap::kChunked) == spec::Software::CHUNKED);
 static_assert(static_cast<int>(Sharding::kFsdpKeep) == spec::Parallel::FSDP_KEEP);
 static_assert(static_cast<int>(Recompute::kKeepQkvAndOutput) ==
               spec::Training::KEEP_QKV_AND_OUTPUT);
+static_assert(static_cast<int>(RecomputeModule::kExperts) == spec::Training::EXPERTS);
 static_assert(static_cast<int>(ContextParallel::kAllToAll) == spec::Parallel::ALL_TO_ALL);
 static_assert(static_cast<int>(OptimizerState::kBf16Moments) == spec::Training::ADAM_BF16_MOMENTS);
 static_assert(static_cast<int>(Axis::kDp) == spec::Parallel::DP);
@@ -78,11 +79,26 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_dp_gather_overlap(s.dp_gather_overlap);
   m->set_step_jitter_milliseconds(s.step_jitter_milliseconds);
   m->set_host_ring_gigabytes_per_second(s.host_ring_gigabytes_per_second);
+  m->set_parameter_gather_fp8(s.parameter_gather_fp8);
+  m->set_dp_bucket_parameters(s.dp_bucket_parameters);
+  m->set_dp_bucket_parameters_per_rank(s.dp_bucket_parameters_per_rank);
+  m->set_dp_bucket_whole_chunks(s.dp_bucket_whole_chunks);
   m->set_grouped_gemm(s.grouped_gemm);
   m->set_shared_expert_overlap(s.shared_expert_overlap);
   m->set_pass_overlap(s.pass_overlap);
+  m->set_fp8_keeps_inputs(s.fp8_keeps_inputs);
+  m->set_fp8_keeps_activation_inputs(s.fp8_keeps_activation_inputs);
+  m->set_fp8_attention_output_bytes(s.fp8_attention_output_bytes);
+  m->set_keeps_expert_results(s.keeps_expert_results);
+  m->set_gradient_copy_bytes(s.gradient_copy_bytes);
+  m->set_transfer_tensors_in_flight(s.transfer_tensors_in_flight);
   m->set_expert_dispatch_type(enum_cast<spec::DataType>(s.expert_dispatch_type));
+  m->set_expert_dispatch_once(s.expert_dispatch_once);
+  m->set_expert_kernels_forward(s.expert_kernels_forward);
+  m->set_expert_kernels_backward(s.expert_kernels_backward);
+  m->set_expert_fp8_kernels(s.expert_fp8_kernels);
   m->set_host_microseconds_per_expert_layer(s.host_microseconds_per_expert_layer);
+  m->set_host_microseconds_for_expert_counts(s.host_microseconds_for_expert_counts);
 }
 
 void to_message(const ClusterSpec& c, spec::Cluster* m) {
@@ -100,9 +116,19 @@ void to_message(const ClusterSpec& c, spec::Cluster* m) {
   m->set_rails(c.rails);
   m->set_planes(c.planes);
   m->set_switch_ports(c.switch_ports);
+  m->set_torus_wraps(c.torus_wraps);
+  m->set_local_lanes(c.local_lanes);
+  m->set_global_lanes(c.global_lanes);
+  m->set_in_network_reduction(c.in_network_reduction);
   m->set_queue_pairs(c.queue_pairs);
   m->set_routing(c.routing);
   m->set_nccl_version(c.nccl_version);
+  m->set_buffers(c.buffers);
+  m->set_send_window_kib(c.send_window.count() >> 10);
+  m->set_collective_window_kib(c.collective_window.count() >> 10);
+  m->set_tor_round_trip_us(c.tor_round_trip_us);
+  m->set_pod_round_trip_us(c.pod_round_trip_us);
+  m->set_core_round_trip_us(c.core_round_trip_us);
 }
 
 void to_message(const ParallelPlan& p, spec::Parallel* m) {
@@ -181,11 +207,20 @@ ParallelPlan plan_from_message(const spec::Parallel& m) {
           .order = order_from_message(m)};
 }
 
+std::vector<RecomputeModule> modules_from_message(const spec::Training& m) {
+  std::vector<RecomputeModule> modules;
+  for (const int module : m.recompute_modules()) {
+    modules.push_back(enum_cast<RecomputeModule>(module));
+  }
+  return modules;
+}
+
 Training training_from_message(const spec::Training& m) {
   return {.sequence_length = m.sequence_length(),
           .global_batch = m.global_batch(),
           .precision = enum_cast<DataType>(m.precision()),
           .recompute = enum_cast<Recompute>(m.recompute()),
+          .recompute_modules = modules_from_message(m),
           .recompute_fraction = m.recompute_fraction(),
           .recompute_layers = m.recompute_layers(),
           .optimizer = enum_cast<OptimizerState>(m.optimizer()),
@@ -212,6 +247,7 @@ void to_message(const ReliabilityRequest& r, spec::Reliability* m) {
   m->set_failure_log_gpus(r.failure_log_gpus);
   for (const std::string& name : r.corruption_detectors) m->add_corruption_detectors(name);
   m->set_restarts_can_fail(r.restarts_can_fail);
+  m->set_failure_rate_while_down(r.failure_rate_while_down);
   m->set_failure_rate_per_kelvin(r.failure_rate_per_kelvin);
   m->set_power_cap_w(r.power_cap_w);
   m->set_lemon_share(r.lemon_share);
@@ -234,6 +270,16 @@ void to_message(const StorageModel& s, spec::Storage* m) {
   m->set_attach_s(s.attach_s);
   m->set_planning_s(s.planning_s);
   m->set_wait_s(s.wait_s);
+  m->set_burst_factor(s.burst_factor);
+  m->set_burst_s(s.burst_s);
+  m->set_client_gigabytes_per_second(s.client_gb_per_s);
+  m->set_frontend_gigabits_per_second(s.frontend_gbit_per_s);
+  m->set_files_per_gpu(s.files_per_gpu);
+  m->set_files_per_second(s.files_per_second);
+  m->set_directories(s.directories);
+  m->set_write_amplification(s.write_amplification);
+  m->set_capacity_petabytes(s.capacity_petabytes);
+  m->set_bytes_kept_per_byte(s.bytes_kept_per_byte);
 }
 
 // Its size follows from the model.
@@ -309,6 +355,7 @@ ReliabilityRequest reliability_from_message(const spec::Reliability& m) {
       .failure_log_gpus = m.failure_log_gpus(),
       .corruption_detectors = {m.corruption_detectors().begin(), m.corruption_detectors().end()},
       .restarts_can_fail = m.restarts_can_fail(),
+      .failure_rate_while_down = m.failure_rate_while_down(),
       .failure_rate_per_kelvin = m.failure_rate_per_kelvin(),
       .power_cap_w = m.power_cap_w(),
       .lemon_share = m.lemon_share(),
@@ -341,6 +388,16 @@ CheckpointRequest checkpoint_from_message(const spec::Checkpoint& m) {
                       .attach_s = s.attach_s(),
                       .planning_s = s.planning_s(),
                       .wait_s = s.wait_s(),
+                      .burst_factor = s.burst_factor(),
+                      .burst_s = s.burst_s(),
+                      .client_gb_per_s = s.client_gigabytes_per_second(),
+                      .frontend_gbit_per_s = s.frontend_gigabits_per_second(),
+                      .files_per_gpu = s.files_per_gpu(),
+                      .files_per_second = s.files_per_second(),
+                      .directories = s.directories(),
+                      .write_amplification = s.write_amplification(),
+                      .capacity_petabytes = s.capacity_petabytes(),
+                      .bytes_kept_per_byte = s.bytes_kept_per_byte(),
                       .measured_block_s = m.block_s(),
                       .measured_save_s = m.save_s(),
                       .measured_load_s = m.load_s()}};
@@ -372,6 +429,9 @@ void default_spec(spec::Scenario* message) {
   model->set_shared_experts(defaults.model.shared_experts);
   model->set_expert_ffn(defaults.model.expert_ffn);
   model->set_first_dense_layers(defaults.model.first_dense_layers);
+  model->set_expert_groups(defaults.model.expert_groups);
+  model->set_expert_groups_per_token(defaults.model.expert_groups_per_token);
+  model->set_alternate_window(defaults.model.alternate_window);
   model->set_kv_lora_rank(defaults.model.kv_lora_rank);
   model->set_q_lora_rank(defaults.model.q_lora_rank);
   model->set_rope_head_dim(defaults.model.rope_head_dim);
@@ -384,6 +444,8 @@ void default_spec(spec::Scenario* message) {
   to_message(defaults.reliability, message->mutable_reliability());
   to_message(defaults.checkpoint, message->mutable_checkpoint());
   to_message(defaults.recovery, message->mutable_recovery());
+  message->mutable_other_traffic()->set_tor_uplinks(defaults.other_traffic.tor_uplinks);
+  message->mutable_other_traffic()->set_pod_uplinks(defaults.other_traffic.pod_uplinks);
   message->mutable_run()->set_days(defaults.run.days);
   message->mutable_run()->set_tokens(defaults.run.tokens);
   message->mutable_run()->set_replicas(defaults.run.replicas);
@@ -406,10 +468,31 @@ ModelArchitecture model_from_message(const spec::Model& m) {
           .shared_experts = m.shared_experts(),
           .expert_ffn = m.expert_ffn(),
           .first_dense_layers = m.first_dense_layers(),
+          .expert_groups = m.expert_groups(),
+          .expert_groups_per_token = m.expert_groups_per_token(),
+          .alternate_window = m.alternate_window(),
           .kv_lora_rank = m.kv_lora_rank(),
           .q_lora_rank = m.q_lora_rank(),
           .rope_head_dim = m.rope_head_dim(),
           .value_head_dim = m.value_head_dim()};
+}
+
+NetworkGraph network_from_message(const spec::Network& m) {
+  NetworkGraph graph;
+  for (const spec::Switch& entry : m.switches()) {
+    graph.switches.push_back({entry.name(), entry.has_count() ? entry.count() : 1});
+  }
+  for (const spec::Hosts& entry : m.hosts()) {
+    graph.hosts.push_back({entry.name(), entry.has_count() ? entry.count() : 1});
+  }
+  for (const spec::Trunk& link : m.links()) {
+    graph.links.push_back({.from = link.from(),
+                           .to = link.to(),
+                           .nic = link.has_nic() ? link.nic() : -1,
+                           .lanes = link.has_lanes() ? link.lanes() : 1,
+                           .lane = gigabits(link.gigabits_per_second())});
+  }
+  return graph;
 }
 
 ClusterSpec cluster_from_message(const spec::Cluster& m) {
@@ -432,9 +515,21 @@ ClusterSpec cluster_from_message(const spec::Cluster& m) {
                       .unavailable_hosts = {m.unavailable_hosts().begin(),
                                             m.unavailable_hosts().end()},
                       .unavailable_fraction = m.unavailable_fraction(),
+                      .torus = {m.torus().begin(), m.torus().end()},
+                      .torus_wraps = m.torus_wraps(),
+                      .local_lanes = m.local_lanes(),
+                      .global_lanes = m.global_lanes(),
+                      .network = network_from_message(m.network()),
+                      .in_network_reduction = m.in_network_reduction(),
                       .queue_pairs = m.queue_pairs(),
                       .routing = m.routing(),
-                      .nccl_version = m.nccl_version()};
+                      .nccl_version = m.nccl_version(),
+                      .buffers = m.buffers(),
+                      .send_window = kibibytes(m.send_window_kib()),
+                      .collective_window = kibibytes(m.collective_window_kib()),
+                      .tor_round_trip_us = m.tor_round_trip_us(),
+                      .pod_round_trip_us = m.pod_round_trip_us(),
+                      .core_round_trip_us = m.core_round_trip_us()};
   for (const spec::Degraded& m_part : m.degraded()) {
     cluster.degraded.push_back(degradation_from_message(m_part));
   }
@@ -453,6 +548,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .gradient_accumulation_type = enum_cast<DataType>(m.gradient_accumulation_type()),
           .gradient_reduce_type = enum_cast<DataType>(m.gradient_reduce_type()),
           .parameter_gather_type = enum_cast<DataType>(m.parameter_gather_type()),
+          .parameter_gather_fp8 = m.parameter_gather_fp8(),
           .optimizer_bytes = m.optimizer_bytes(),
           .tp_overlap = enum_cast<TpOverlap>(m.tp_overlap()),
           .tp_overlap_chunks = m.tp_overlap_chunks(),
@@ -462,12 +558,25 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .p2p_async = m.p2p_async(),
           .dp_overlap = m.dp_overlap(),
           .dp_gather_overlap = m.dp_gather_overlap(),
+          .dp_bucket_parameters = m.dp_bucket_parameters(),
+          .dp_bucket_parameters_per_rank = m.dp_bucket_parameters_per_rank(),
+          .dp_bucket_whole_chunks = m.dp_bucket_whole_chunks(),
           .grouped_gemm = m.grouped_gemm(),
           .shared_expert_overlap = m.shared_expert_overlap(),
           .pass_overlap = m.pass_overlap(),
           .expert_dispatch_type = enum_cast<DataType>(m.expert_dispatch_type()),
+          .expert_dispatch_once = m.expert_dispatch_once(),
+          .expert_kernels_forward = m.expert_kernels_forward(),
+          .expert_kernels_backward = m.expert_kernels_backward(),
+          .expert_fp8_kernels = m.expert_fp8_kernels(),
           .activation_hidden_bytes = m.activation_hidden_bytes(),
           .activation_ffn_bytes = m.activation_ffn_bytes(),
+          .fp8_keeps_inputs = m.fp8_keeps_inputs(),
+          .fp8_keeps_activation_inputs = m.fp8_keeps_activation_inputs(),
+          .fp8_attention_output_bytes = m.fp8_attention_output_bytes(),
+          .keeps_expert_results = m.keeps_expert_results(),
+          .gradient_copy_bytes = m.gradient_copy_bytes(),
+          .transfer_tensors_in_flight = m.transfer_tensors_in_flight(),
           .tp_copy_bytes = m.tp_copy_bytes(),
           .unpad_hidden_bytes = m.unpad_hidden_bytes(),
           .recompute_stops_early = m.recompute_stops_early(),
@@ -476,6 +585,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .host_microseconds_per_layer_backward = m.host_microseconds_per_layer_backward(),
           .host_microseconds_per_transfer = m.host_microseconds_per_transfer(),
           .host_microseconds_per_expert_layer = m.host_microseconds_per_expert_layer(),
+          .host_microseconds_for_expert_counts = m.host_microseconds_for_expert_counts(),
           .host_microseconds_per_layer_optimizer = m.host_microseconds_per_layer_optimizer(),
           .host_milliseconds_per_step = m.host_milliseconds_per_step(),
           .step_jitter_milliseconds = m.step_jitter_milliseconds(),
@@ -498,6 +608,8 @@ Scenario scenario_from_message(const spec::Scenario& m) {
   scenario.recovery = recovery_from_message(m.recovery());
   scenario.run = {
       .days = m.run().days(), .tokens = m.run().tokens(), .replicas = m.run().replicas()};
+  scenario.other_traffic = {.tor_uplinks = m.other_traffic().tor_uplinks(),
+                            .pod_uplinks = m.other_traffic().pod_uplinks()};
   scenario.seed = m.seed();
   scenario.training.seed = m.seed();
   if (m.has_published()) {

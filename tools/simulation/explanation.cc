@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "sim/base/table.h"
 #include "sim/base/text.h"
 #include "workloads/lowering.h"
 
@@ -19,8 +17,8 @@ std::string shape_text(const Kernel& kernel) {
   }
   if (const auto* a = std::get_if<AttentionShape>(&kernel.work)) {
     return a->query_tokens == a->kv_tokens
-               ? fmt::format("{} tokens, {} heads", a->query_tokens, a->heads)
-               : fmt::format("{}x{} tokens, {} heads", a->query_tokens, a->kv_tokens, a->heads);
+               ? fmt::format("{}x{}h", a->query_tokens, a->heads)
+               : fmt::format("{}x{}x{}h", a->query_tokens, a->kv_tokens, a->heads);
   }
   return to_text(std::get<MemoryTraffic>(kernel.work).moved);
 }
@@ -38,6 +36,25 @@ std::string pass_of(const Kernel& kernel) {
   }
   const auto* a = std::get_if<AttentionShape>(&kernel.work);
   return a != nullptr && a->pass == AttentionPass::kBackward ? " backward" : "";
+}
+
+// Of the tensors of a product: read once, written once.
+Bytes operands_of(const GemmShape& g) {
+  return Bytes((g.m * g.k + g.k * g.n + g.m * g.n) * g.groups * bytes_per_element(g.dtype));
+}
+
+// Operations over bytes, where the kernel has both.
+std::optional<double> intensity_of(const Kernel& kernel) {
+  const auto* gemm = std::get_if<GemmShape>(&kernel.work);
+  if (gemm == nullptr) return std::nullopt;
+  const auto bytes = static_cast<double>(operands_of(*gemm).count());
+  return bytes > 0 ? std::optional(gemm->flops().count() / bytes) : std::nullopt;
+}
+
+double flops_of(const Kernel& kernel) {
+  if (const auto* gemm = std::get_if<GemmShape>(&kernel.work)) return gemm->flops().count();
+  if (const auto* a = std::get_if<AttentionShape>(&kernel.work)) return a->flops().count();
+  return 0;
 }
 
 int64_t busiest_stage(const StepResult& result) {
@@ -78,6 +95,10 @@ std::vector<ExplainedKernel> explain_kernels(const StepSimulation& step,
       line.time = seconds_rounded_up(cost.kernels[k].time.seconds() / kernel.repeats);
       line.seconds += calls[w] * cost.kernels[k].time.seconds();
       line.of_bound = cost.kernels[k].cost.of_peak;
+      line.term = kernel.term;
+      line.flops = flops_of(kernel);
+      line.intensity = intensity_of(kernel);
+      if (const auto* stream = std::get_if<MemoryTraffic>(&kernel.work)) line.moved = stream->moved;
       line.memory_bound = std::holds_alternative<MemoryTraffic>(kernel.work);
       line.evidence = cost.kernels[k].cost.evidence;
       line.extrapolated = cost.kernels[k].cost.extrapolated;
@@ -91,7 +112,65 @@ std::vector<ExplainedKernel> explain_kernels(const StepSimulation& step,
   return out;
 }
 
-// nccl-tests' bus bandwidth: size over time, times what a rank has to send of it.
+// The bus bandwidth at which the links are full, gigabytes a second. Across hosts a ring leaves
+// each by every NIC that its members have there; in an all-to-all each NIC carries what its own
+// rank sends to other hosts.
+double bus_bound(const ClusterSpec& cluster, CollectiveKind kind, const GroupShape& group) {
+  const double nvlink = cluster.nvlink.gigabytes_per_second();
+  const double nic = cluster.nic.gigabytes_per_second();
+  if (group.nodes == 1) return nvlink;
+  const auto ranks = static_cast<double>(group.ranks);
+  const auto width = static_cast<double>(std::max<int64_t>(1, group.ranks_per_node()));
+  if (kind == CollectiveKind::kAllToAll) return nic * (ranks - 1) / (ranks - width);
+  return std::min(nic * width, nvlink);
+}
+
+std::vector<ExplainedTransfer> explain_transfers(const Scenario& scenario,
+                                                 const StepSimulation& step,
+                                                 const std::vector<double>& calls) {
+  std::map<std::pair<std::string, int64_t>, ExplainedTransfer> lines;
+  for (const TransferLine& transfer : step.transfers) {
+    const Work& work = step.graph.works[transfer.work];
+    const double count = calls[transfer.work.index()];
+    if (count == 0) continue;
+    const bool is_send = work.kind == WorkKind::kSend;
+    const CollectiveKind kind = is_send ? CollectiveKind::kSendRecv : work.collective;
+    const std::string name = transfer_name(work);
+    ExplainedTransfer& line = lines[{name, work.bytes.count()}];
+    line.name = name;
+    line.exposed_as = work.exposed_as;
+    line.calls += count;
+    line.group = transfer.group;
+    line.plan = transfer.plan;
+    line.bytes = work.bytes;
+    const double seconds = transfer.plan.alone().seconds();
+    line.seconds += count * seconds;
+    line.bus_gigabytes = static_cast<double>(work.bytes.count()) * 1e-9 / seconds *
+                         bus_factor(kind, transfer.group.ranks);
+    line.bound_gigabytes = bus_bound(scenario.cluster, kind, transfer.group);
+  }
+  std::vector<ExplainedTransfer> out;
+  for (auto& [key, line] : lines) out.push_back(std::move(line));
+  std::stable_sort(
+      out.begin(), out.end(),
+      [](const ExplainedTransfer& a, const ExplainedTransfer& b) { return a.seconds > b.seconds; });
+  return out;
+}
+
+}  // namespace
+
+// Collectives of layers are named by their kind alone.
+std::string transfer_name(const Work& work) {
+  const std::string axis = work.stream == Stream::kTp   ? "TP "
+                           : work.stream == Stream::kCp ? "CP "
+                                                        : "";
+  return axis + work.name;
+}
+
+std::string rate_text(double gigabytes) {
+  return gigabytes >= 9.95 ? fmt::format("{:.0f}", gigabytes) : fmt::format("{:.1f}", gigabytes);
+}
+
 double bus_factor(CollectiveKind kind, int64_t ranks) {
   const double share = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
   switch (kind) {
@@ -108,54 +187,6 @@ double bus_factor(CollectiveKind kind, int64_t ranks) {
   return 1;
 }
 
-std::vector<ExplainedTransfer> explain_transfers(const Scenario& scenario,
-                                                 const StepSimulation& step,
-                                                 const std::vector<double>& calls) {
-  std::map<std::pair<std::string, int64_t>, ExplainedTransfer> lines;
-  for (const TransferLine& transfer : step.transfers) {
-    const Work& work = step.graph.works[transfer.work];
-    const double count = calls[transfer.work.index()];
-    if (count == 0) continue;
-    const bool is_send = work.kind == WorkKind::kSend;
-    const CollectiveKind kind = is_send ? CollectiveKind::kSendRecv : work.collective;
-    // Collectives of layers are named by their kind alone.
-    const std::string axis = work.stream == Stream::kTp   ? "TP "
-                             : work.stream == Stream::kCp ? "CP "
-                                                          : "";
-    const std::string name = axis + work.name;
-    ExplainedTransfer& line = lines[{name, work.bytes.count()}];
-    line.name = name;
-    line.calls += count;
-    line.group = transfer.group;
-    line.plan = transfer.plan;
-    line.bytes = work.bytes;
-    const double seconds = transfer.plan.alone().seconds();
-    line.seconds += count * seconds;
-    line.bus_gigabytes = static_cast<double>(work.bytes.count()) * 1e-9 / seconds *
-                         bus_factor(kind, transfer.group.ranks);
-    const auto width = static_cast<double>(transfer.group.ranks_per_node());
-    line.bound_gigabytes =
-        transfer.group.nodes == 1
-            ? scenario.cluster.nvlink.gigabytes_per_second()
-            : std::min(scenario.cluster.nic.gigabytes_per_second() * std::max(1.0, width),
-                       scenario.cluster.nvlink.gigabytes_per_second());
-  }
-  std::vector<ExplainedTransfer> out;
-  for (auto& [key, line] : lines) out.push_back(std::move(line));
-  std::stable_sort(
-      out.begin(), out.end(),
-      [](const ExplainedTransfer& a, const ExplainedTransfer& b) { return a.seconds > b.seconds; });
-  return out;
-}
-
-std::string calls_text(double calls) {
-  return calls == static_cast<double>(static_cast<int64_t>(calls))
-             ? count_text(static_cast<int64_t>(calls))
-             : fmt::format("{:.1f}", calls);
-}
-
-}  // namespace
-
 Explanation explain_step(const Scenario& scenario, const StepSimulation& step) {
   Explanation out;
   out.busiest_stage = busiest_stage(step.result);
@@ -166,89 +197,6 @@ Explanation explain_step(const Scenario& scenario, const StepSimulation& step) {
   const ScheduleShape shape = schedule_shape(scenario.plan, scenario.training);
   out.bubble_bound = find_schedule(scenario.training.schedule)->bubble_bound(shape);
   return out;
-}
-
-std::string explanation_table(const Scenario& scenario, const StepSimulation& step) {
-  const Explanation e = explain_step(scenario, step);
-  const double whole = step.result.step_time.seconds();
-  std::string text = fmt::format("Kernels of one rank of stage {}, the busiest, in a step of {}\n\n",
-                                 e.busiest_stage, to_text(step.result.step_time));
-  TextTable kernels({{"kernel"},
-                     {"shape"},
-                     {"calls", Align::kRight},
-                     {"one call", Align::kRight},
-                     {"of step", Align::kRight},
-                     {"of bound", Align::kRight},
-                     {"label"}});
-  for (const ExplainedKernel& k : e.kernels) {
-    if (k.seconds < 0.0005 * whole) continue;
-    kernels.add_row({k.name, k.shape, calls_text(k.calls), to_text(k.time),
-                     fmt::format("{:.1f} %", 100 * k.seconds / whole),
-                     fmt::format("{:.0f} % {}", 100 * k.of_bound.value(),
-                                 k.memory_bound ? "HBM" : "peak"),
-                     std::string(evidence_name(k.evidence)) + (k.extrapolated ? "*" : "")});
-  }
-  text += kernels.text();
-  text += "  * outside the range that was measured\n\nTransfers, without contention\n\n";
-  TextTable transfers({{"transfer"},
-                       {"size", Align::kRight},
-                       {"group", Align::kRight},
-                       {"calls", Align::kRight},
-                       {"algorithm"},
-                       {"one call", Align::kRight},
-                       {"bus / bound", Align::kRight}});
-  for (const ExplainedTransfer& t : e.transfers) {
-    transfers.add_row({t.name, to_text(t.bytes),
-                       fmt::format("{} on {}", t.group.ranks, t.group.nodes), calls_text(t.calls),
-                       fmt::format("{} {}", algorithm_name(t.plan.algorithm),
-                                   protocol_name(t.plan.protocol)),
-                       to_text(t.plan.alone()),
-                       fmt::format("{:.1f} / {:.0f} GB/s", t.bus_gigabytes, t.bound_gigabytes)});
-  }
-  text += transfers.text();
-  text += fmt::format(
-      "\nBubble: {:.1f} % of the step; {}'s closed form is {:.1f} % of a stage's compute\n"
-      "with free transfers.\n",
-      100 * e.bubble, scenario.training.schedule, 100 * e.bubble_bound);
-  return text;
-}
-
-std::string explanation_json(const Scenario& scenario, const StepSimulation& step) {
-  const Explanation e = explain_step(scenario, step);
-  nlohmann::ordered_json kernels = nlohmann::ordered_json::array();
-  for (const ExplainedKernel& k : e.kernels) {
-    kernels.push_back({{"kernel", k.name},
-                       {"shape", k.shape},
-                       {"calls", k.calls},
-                       {"call_s", k.time.seconds()},
-                       {"total_s", k.seconds},
-                       {"of_bound", k.of_bound.value()},
-                       {"bound", k.memory_bound ? "hbm" : "peak"},
-                       {"evidence", evidence_name(k.evidence)},
-                       {"extrapolated", k.extrapolated}});
-  }
-  nlohmann::ordered_json transfers = nlohmann::ordered_json::array();
-  for (const ExplainedTransfer& t : e.transfers) {
-    transfers.push_back({{"transfer", t.name},
-                         {"bytes", t.bytes.count()},
-                         {"ranks", t.group.ranks},
-                         {"hosts", t.group.nodes},
-                         {"calls", t.calls},
-                         {"algorithm", algorithm_name(t.plan.algorithm)},
-                         {"protocol", protocol_name(t.plan.protocol)},
-                         {"call_s", t.plan.alone().seconds()},
-                         {"total_s", t.seconds},
-                         {"bus_bandwidth_GBps", t.bus_gigabytes},
-                         {"bound_GBps", t.bound_gigabytes}});
-  }
-  const nlohmann::ordered_json all = {{"scenario", step.result.scenario},
-                                      {"step_time_s", step.result.step_time.seconds()},
-                                      {"busiest_stage", e.busiest_stage},
-                                      {"bubble_fraction", e.bubble},
-                                      {"bubble_closed_form_of_compute", e.bubble_bound},
-                                      {"kernels", kernels},
-                                      {"transfers", transfers}};
-  return all.dump(2) + "\n";
 }
 
 }  // namespace herdsim

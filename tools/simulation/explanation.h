@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,12 +20,17 @@ struct ExplainedKernel {
   double seconds = 0;   // of all calls
   Ratio of_bound;       // of the dense peak, or of the HBM rate
   bool memory_bound = false;
+  TimeTerm term = TimeTerm::kCompute;
+  double flops = 0;                 // of one call; of a product or attention
+  std::optional<double> intensity;  // operations a byte of its operands, of a product
+  Bytes moved;                      // of one call, of a memory-bound kernel
   Evidence evidence = Evidence::kAssumed;
   bool extrapolated = false;
 };
 
 struct ExplainedTransfer {
   std::string name;
+  TimeTerm exposed_as = TimeTerm::kOther;  // where waiting for it is booked
   double calls = 0;
   GroupShape group;
   CollectivePlan plan;
@@ -42,9 +48,19 @@ struct Explanation {
   double bubble_bound = 0;   // the schedule's closed form, as a share of its compute
 };
 
+// "TP all-gather", "gather layer": what a transfer is called everywhere.
+std::string transfer_name(const Work& work);
+// Gigabytes a second with two digits at least: "324", "46", "2.3".
+std::string rate_text(double gigabytes);
+// nccl-tests' bus bandwidth over size / time: what a rank has to send of the size.
+double bus_factor(CollectiveKind kind, int64_t ranks);
+
 Explanation explain_step(const Scenario& scenario, const StepSimulation& step);
 
-// At most 80 columns.
+// The sizes for which the profile's curves were measured, in one sentence; outside them a kernel is marked.
+std::string measured_ranges(const Scenario& scenario);
+
+// At most 80 columns: the verdict, kernels, transfers; and what decides the step, where that was simulated.
 std::string explanation_table(const Scenario& scenario, const StepSimulation& step);
 std::string explanation_json(const Scenario& scenario, const StepSimulation& step);
 

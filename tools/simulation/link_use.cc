@@ -44,8 +44,8 @@ std::string label_of(const Lane& lane, const Work& work) {
 Bytes volume_of(const RunStep& step, const FoldedLane& lane, uint32_t transfer, WorkId work) {
   const Work& w = step.graph.works[work];
   const GroupShape& shape = lane.shapes[lane.transfers[transfer].shape];
-  const CollectiveKind kind = lane.is_message ? CollectiveKind::kSendRecv : w.collective;
-  return plan_collective(kind, w.bytes, shape, step.tuning).volume;
+  if (!lane.is_message) return plan_of(w, shape, step.tuning).volume;
+  return plan_collective(CollectiveKind::kSendRecv, w.bytes, shape, step.tuning).volume;
 }
 
 // Names links by what is at their lower end.
@@ -76,6 +76,12 @@ class LinkNames {
         return "ToR " + number + way;
       case LinkKind::kPodToCore:
         return "pod " + number + way;
+      case LinkKind::kSwitchToSwitch:
+      case LinkKind::kGroupToGroup: {
+        const std::string end = fabric_.torus() ? "chip " : "ToR ";
+        return end + std::to_string(number_[link.from.index()]) + " to " +
+               std::to_string(number_[link.to.index()]) + (both_ways ? " and back" : "");
+      }
     }
     return "";
   }
@@ -201,8 +207,8 @@ void fill_link_use(const RunStep& step, StepResult& result) {
     tier.highest_use = std::max(tier.highest_use, share);
     tier.links += use.links;
   }
-  for (const LinkKind kind : {LinkKind::kNvLink, LinkKind::kPcie, LinkKind::kNicToTor,
-                              LinkKind::kTorToPod, LinkKind::kPodToCore}) {
+  for (size_t k = 0; k < kLinkKinds; ++k) {
+    const auto kind = static_cast<LinkKind>(k);
     const auto found = tiers.find(std::string(link_kind_name(kind)));
     if (found == tiers.end()) continue;
     TierUse tier = found->second;

@@ -9,6 +9,7 @@
 
 #include "sim/collectives/group_path.h"
 #include "sim/collectives/nccl_model.h"
+#include "topologies/torus.h"
 
 namespace herdsim {
 namespace {
@@ -42,6 +43,32 @@ void scale_to_links(const ClusterSpec& cluster, NcclTuning& tuning) {
   tuning.ring_bandwidth *= nvlink;
   tuning.nvls_channel *= nvlink;
   tuning.nic_bandwidth *= nic;
+  tuning.in_network_nic *= nic;
+}
+
+// Microseconds. Half a round trip across groups of a dragonfly, over one inside a group: two
+// switches of 350 ns more and some 100 m of fibre (De Sensi et al., "An in-depth analysis of the
+// Slingshot interconnect", SC 2020).
+constexpr double kAcrossGroups = 1.2;
+
+void take_fabric(const ClusterSpec& cluster, NcclTuning& tuning) {
+  tuning.has_in_network = cluster.in_network_reduction;
+  const Topology& topology = *find_topology(cluster.topology);
+  if (!topology.is_mesh) return;
+  tuning.hop_extra[static_cast<size_t>(HopClass::kCrossPod)] = kAcrossGroups;
+  if (cluster.torus.empty()) return;
+  tuning.torus_link = torus_link(cluster).gigabytes_per_second() * cluster.nic_efficiency;
+}
+
+void bound_by_windows(const ClusterSpec& cluster, NcclTuning& tuning) {
+  tuning.send_window = cluster.send_window;
+  tuning.collective_window = cluster.collective_window;
+  const auto at = [&](HopClass hop) -> double& {
+    return tuning.round_trip[static_cast<size_t>(hop)];
+  };
+  at(HopClass::kSameTor) = cluster.tor_round_trip_us;
+  at(HopClass::kSamePod) = cluster.pod_round_trip_us;
+  at(HopClass::kCrossPod) = cluster.core_round_trip_us;
 }
 
 // A stack whose NCCL does not reach the usual rings inside a host.
@@ -104,7 +131,8 @@ void take_measured_curves(const DeviceProfile& profile, NcclTuning& tuning) {
     const std::optional<CollectiveKind> kind = kind_of_curve(curve.kind);
     if (curve.provenance.evidence != Evidence::kMeasured || !kind) continue;
     MeasuredCollective measured{.kind = *kind, .ranks = curve.ranks, .nodes = curve.nodes};
-    for (const CollectiveCurve::Point& p : curve.points) measured.points.push_back({p.size, p.time});
+    for (const CollectiveCurve::Point& p : curve.points)
+      measured.points.push_back({p.size, p.time});
     tuning.measured.push_back(std::move(measured));
   }
 }
@@ -115,6 +143,8 @@ NcclTuning network_tuning(const Scenario& scenario, const Fabric& fabric,
                           const TypedVector<RankId, GpuId>& placement) {
   NcclTuning tuning = h100_tuning(scenario.cluster.nccl_version);
   scale_to_links(scenario.cluster, tuning);
+  take_fabric(scenario.cluster, tuning);
+  bound_by_windows(scenario.cluster, tuning);
   limit_host_rings(scenario.software, tuning);
   take_measured_curves(scenario.profile, tuning);
   const MeasuredNetwork& measured = scenario.measured_network;

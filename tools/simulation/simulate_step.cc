@@ -2,30 +2,23 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 
 #include "sim/base/error.h"
 #include "sim/executor/step_executor.h"
 #include "sim/symmetry/folded_job.h"
+#include "sim/symmetry/shared_fabric.h"
 #include "tools/simulation/link_use.h"
-#include "tools/simulation/network_tuning.h"
 #include "tools/simulation/schedule_passes.h"
+#include "tools/simulation/step_path.h"
 #include "tools/simulation/step_trace.h"
-#include "topologies/link_capacity.h"
+#include "tools/simulation/trace_layers.h"
 #include "topologies/routing.h"
 #include "workloads/lowering.h"
 #include "workloads/memory/memory_footprint.h"
 
 namespace herdsim {
 namespace {
-
-TypedVector<RankId, double> compute_factors(const Scenario& scenario) {
-  TypedVector<RankId, double> factors(static_cast<size_t>(scenario.gpus), 1.0);
-  for (const Degradation& part : scenario.cluster.degraded) {
-    if (part.gpu < 0) continue;
-    factors[RankId(static_cast<size_t>(part.gpu))] *= part.compute_factor;
-  }
-  return factors;
-}
 
 std::string name_of(const Degradation& part) {
   if (part.gpu >= 0) return "the NIC of rank " + std::to_string(part.gpu);
@@ -50,16 +43,18 @@ void throw_deadlock(const Scenario& scenario, const std::vector<BlockedOp>& bloc
   Faults faults;
   if (cut_off && !blocked.empty()) {
     std::string parts;
-    for (const std::string& part : dead_parts(scenario)) parts += (parts.empty() ? "" : ", ") + part;
+    for (const std::string& part : dead_parts(scenario))
+      parts += (parts.empty() ? "" : ", ") + part;
     const BlockedOp& op = blocked.front();
-    faults.add({.file = scenario.name,
-                .field = "cluster.degraded",
-                .problem = "the job halts: " + parts + " cut off ranks that others wait for: rank " +
-                           std::to_string(op.rank.index()) + " never gets past " + op.op +
-                           (op.micro_batch < 0 ? std::string()
-                                               : " of micro-batch " + std::to_string(op.micro_batch)),
-                .allowed = "a part that comes back (for_s), or a job beside it "
-                           "(cluster.unavailable_hosts)"});
+    faults.add(
+        {.file = scenario.name,
+         .field = "cluster.degraded",
+         .problem = "the job halts: " + parts + " cut off ranks that others wait for: rank " +
+                    std::to_string(op.rank.index()) + " never gets past " + op.op +
+                    (op.micro_batch < 0 ? std::string()
+                                        : " of micro-batch " + std::to_string(op.micro_batch)),
+         .allowed = "a part that comes back (for_s), or a job beside it "
+                    "(cluster.unavailable_hosts)"});
     faults.throw_if_any();
   }
   for (const BlockedOp& op : blocked) {
@@ -99,7 +94,8 @@ void fill_account(const FoldedJob& job, const StepOutcome& outcome, int64_t stag
   }
 }
 
-// A loader that may be ahead hides behind the step, and limits its rate where it is slower; one that may not comes on top.
+// A loader that may be ahead hides behind the step, and limits its rate where it is slower; one
+// that may not comes on top.
 void wait_for_loader(const Training& training, StepResult& result) {
   if (training.loader.tokens_per_second <= 0) return;
   const Duration loads = seconds_rounded_up(static_cast<double>(training.tokens()) /
@@ -123,8 +119,7 @@ std::vector<TransferLine> transfer_lines(const OpGraph& graph, const JobMap& map
     if (work.kind == WorkKind::kCollective) {
       const GroupShape& shape = map.lanes[map.lane_of_work[WorkId(w)]].shapes.front();
       if (shape.ranks == 1) continue;
-      lines.push_back({WorkId(w), shape,
-                       plan_collective(work.collective, work.bytes, shape, tuning)});
+      lines.push_back({WorkId(w), shape, plan_of(work, shape, tuning)});
     } else if (work.kind == WorkKind::kSend && !map.message_lane.empty()) {
       const GroupShape& shape = map.lanes[map.message_lane.front()].shapes.back();
       lines.push_back({WorkId(w), shape,
@@ -137,6 +132,17 @@ std::vector<TransferLine> transfer_lines(const OpGraph& graph, const JobMap& map
 // What the scenario asks for and the step leaves out: said, never silently ignored.
 std::vector<std::string> unmodelled_parts(const Scenario& scenario) {
   std::vector<std::string> parts;
+  const ClusterSpec& cluster = scenario.cluster;
+  if (find_topology(cluster.topology)->is_mesh && cluster.torus.empty() &&
+      find_routing(cluster.routing)->rule != SpreadRule::kEven) {
+    parts.push_back("cluster.routing: " + cluster.routing + " hashes nothing on a " +
+                    cluster.topology + ": paths are fixed, cables side by side shared evenly");
+  }
+  const MeasuredNetwork& measured = scenario.measured_network;
+  if (!cluster.torus.empty() &&
+      std::max({measured.all_reduce, measured.all_gather, measured.reduce_scatter}) > Bandwidth()) {
+    parts.push_back("measured_network changes nothing on a torus, which runs no NCCL");
+  }
   if (!find_routing(scenario.cluster.routing)->uses_queue_pairs &&
       scenario.cluster.queue_pairs != ClusterSpec{}.queue_pairs) {
     parts.push_back("cluster.queue_pairs changes nothing: " + scenario.cluster.routing +
@@ -161,55 +167,21 @@ void warn_of_transfers(const OpGraph& graph, const std::vector<TransferLine>& li
   warnings.insert(warnings.end(), seen.begin(), seen.end());
 }
 
-}  // namespace
-
-TypedVector<RankId, GpuId> placement_of(const Scenario& scenario) {
-  const ParallelPlan& p = scenario.plan;
-  return place_ranks(scenario.cluster, {.ranks = scenario.gpus,
-                                        .seed = scenario.seed,
-                                        .ranks_per_replica = p.tp * p.cp * p.pp});
-}
-
-StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options) {
-  const auto begin = std::chrono::steady_clock::now();
-  const WorkloadSpec workload{scenario.model, scenario.plan, scenario.training, scenario.software};
-  const ScheduleRow& schedule = *find_schedule(scenario.training.schedule);
-  const std::vector<StageLayout> layouts = layout_stages(scenario.model, scenario.plan, schedule);
-
-  StepSimulation out;
-  out.graph = lower_step(workload, schedule, layouts);
-  out.costs = cost_graph(out.graph, scenario.profile, scenario.software);
-
-  Fabric fabric = find_topology(scenario.cluster.topology)->build(scenario.cluster);
-  const auto placement = placement_of(scenario);
-  const LinkConditions links = link_conditions(fabric, scenario.cluster, placement);
-  fabric.let_bind(links.impaired);
-  const auto factors = compute_factors(scenario);
-  const NcclTuning tuning = network_tuning(scenario, fabric, placement);
-  const Machine machine{.fabric = fabric,
-                        .placement = placement,
-                        .capacity = links.capacity,
-                        .compute_factor = factors,
-                        .tuning = tuning,
-                        .sms_per_gpu = scenario.profile.sms,
-                        .spread = lane_spread(scenario.cluster),
-                        .seed = scenario.seed,
-                        .line_share = scenario.cluster.nic_efficiency,
-                        .changes = links.changes};
-  const JobMap map = map_job(out.graph, machine);
-  const JobClasses classes =
-      options.fold ? classify(out.graph, machine, map) : no_classes(out.graph, machine, map);
-  const FoldedJob job = fold(out.graph, machine, map, classes);
-
+std::vector<RankClassId> traced_classes(const FoldedJob& folded, const StepOptions& options) {
   std::vector<RankClassId> traced;
   for (const RankId rank : options.traced_ranks) {
-    const RankClassId c(job.class_of_rank[rank.index()]);
+    const RankClassId c(folded.class_of_rank[rank.index()]);
     if (std::find(traced.begin(), traced.end(), c) == traced.end()) traced.push_back(c);
   }
-  const StepOutcome outcome = execute_step(out.graph, out.costs, map, job, tuning,
-                                           scenario.profile.sms, traced);
-  throw_deadlock(scenario, outcome.deadlock, outcome.is_cut_off);
+  return traced;
+}
 
+// What the step of one job says. Takes the job's graph and costs: nothing needs them any more.
+StepSimulation answer(JobOnMachine& job, const MachineState& machine, const FoldedJob& folded,
+                      const StepOutcome& outcome, const StepOptions& options) {
+  const Scenario& scenario = job.scenario;
+  throw_deadlock(scenario, outcome.deadlock, outcome.is_cut_off);
+  StepSimulation out;
   StepResult& result = out.result;
   result.scenario = scenario.name;
   result.gpus = scenario.gpus;
@@ -220,32 +192,126 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   result.model_flops_full = flops.full;
   result.peak = scenario.profile.peak_of(scenario.training.precision);
   result.dtype = scenario.training.precision == DataType::kFp8 ? "fp8" : "bf16";
-  fill_account(job, outcome, scenario.plan.pp, result);
+  fill_account(folded, outcome, scenario.plan.pp, result);
   wait_for_loader(scenario.training, result);
   const ScheduleShape shape = schedule_shape(scenario.plan, scenario.training);
-  const MemoryQuestion memory{scenario.model,    scenario.plan, scenario.training,
-                              scenario.software, schedule,      shape, layouts};
+  const MemoryQuestion memory{scenario.model, scenario.plan, scenario.training, scenario.software,
+                              job.schedule,   shape,         job.layouts};
   result.memory = memory_footprint(memory);
   result.memory_capacity = scenario.profile.hbm;
-  result.simulated_ranks = static_cast<int64_t>(job.ranks.size());
+  result.simulated_ranks = static_cast<int64_t>(folded.ranks.size());
   result.events = outcome.events;
-  const RunStep run{out.graph, map, job, fabric, placement, links.capacity, tuning, outcome};
+  const RunStep run{job.graph,      job.map,       folded,
+                    machine.fabric, job.placement, machine.links.capacity,
+                    job.tuning,     outcome};
   fill_link_use(run, result);
   fill_collisions(run, result);
-  out.transfers = transfer_lines(out.graph, map, tuning);
+  out.transfers = transfer_lines(job.graph, job.map, job.tuning);
   result.warnings = scenario.warnings;
   const std::vector<std::string> left_out = unmodelled_parts(scenario);
   result.warnings.insert(result.warnings.end(), left_out.begin(), left_out.end());
-  result.warnings.insert(result.warnings.end(), out.costs.warnings.begin(),
-                         out.costs.warnings.end());
-  warn_of_transfers(out.graph, out.transfers, result.warnings);
+  result.warnings.insert(result.warnings.end(), job.costs.warnings.begin(),
+                         job.costs.warnings.end());
+  warn_of_transfers(job.graph, out.transfers, result.warnings);
+  if (!outcome.records.empty()) out.critical_path = critical_ops(run, job.costs);
+  if (options.without) out.without = steps_without(run, job.costs, scenario.profile.sms, result);
   if (!options.traced_ranks.empty()) {
-    out.trace = make_step_trace(scenario, out.graph, out.costs, map, job, fabric, placement,
-                                options.traced_ranks, traced, outcome);
+    out.trace = make_step_trace(scenario, job.graph, job.costs, job.map, folded, machine.fabric,
+                                job.placement, options.traced_ranks,
+                                traced_classes(folded, options), outcome);
     out.trace.counters = link_counters(run);
     out.passes = schedule_passes(out.trace, memory);
+    add_counters(out.passes, out.trace);
   }
-  result.wall_seconds =
+  out.graph = std::move(job.graph);
+  out.costs = std::move(job.costs);
+  return out;
+}
+
+FoldedJob folded_alone(const JobOnMachine& job, bool fold_it) {
+  return fold(job.graph, job.machine, job.map,
+              fold_it ? classify(job.graph, job.machine, job.map)
+                      : no_classes(job.graph, job.machine, job.map));
+}
+
+StepSimulation simulate_alone(JobOnMachine& job, const MachineState& machine,
+                              const StepOptions& options) {
+  const FoldedJob folded = folded_alone(job, options.fold);
+  const bool keep_records = options.critical_path && keeps_records(job.graph, folded);
+  const StepOutcome outcome =
+      execute_step(job.graph, job.costs, job.map, folded, job.tuning, job.scenario.profile.sms,
+                   {.traced = traced_classes(folded, options), .keep_records = keep_records});
+  return answer(job, machine, folded, outcome, options);
+}
+
+// All jobs of the machine at once, after each of them alone: what sharing costs is the difference,
+// and a job that cannot end its step says so instead of holding the others up for ever.
+StepSimulation simulate_together(const Scenario& scenario, const MachineState& machine,
+                                 const StepOptions& asked) {
+  // What decides a step, and what it would be without a loss, is answered only of a job alone.
+  StepOptions options = asked;
+  options.critical_path = options.without = false;
+  const StepOptions untraced{.fold = asked.fold, .traced_ranks = {}};
+  std::vector<JobShare> shares;
+  std::vector<std::unique_ptr<JobOnMachine>> jobs;
+  for (size_t j = 0; j < machine.placements.size(); ++j) {
+    const OtherJob* other = j == 0 ? nullptr : &scenario.other_jobs[j - 1];
+    const Scenario& of = other == nullptr ? scenario : other->scenario;
+    JobOnMachine alone(of, machine, j);
+    const StepResult result = simulate_alone(alone, machine, untraced).result;
+    shares.push_back({.name = of.name,
+                      .gpus = of.gpus,
+                      .begins = other == nullptr ? Duration::zero() : other->begins,
+                      .alone = result.step_time,
+                      .mfu_alone = result.mfu_causal()});
+    jobs.push_back(std::make_unique<JobOnMachine>(of, machine, j));
+  }
+  std::vector<MappedJob> mapped;
+  for (const auto& job : jobs) mapped.push_back({job->graph, job->machine, job->map});
+  std::vector<JobClasses> classes;
+  if (options.fold) {
+    classes = classify_together(mapped);
+  } else {
+    for (const MappedJob& job : mapped)
+      classes.push_back(no_classes(job.graph, job.machine, job.map));
+  }
+  const std::vector<FoldedJob> folded = fold_together(mapped, classes);
+  std::vector<SharingJob> sharing;
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    sharing.push_back({jobs[j]->graph, jobs[j]->costs, jobs[j]->map, folded[j], jobs[j]->tuning,
+                       jobs[j]->scenario.profile.sms,
+                       traced_classes(folded[j], j == 0 ? options : untraced), shares[j].begins});
+  }
+  const std::vector<StepOutcome> outcomes = execute_steps(sharing);
+  StepSimulation out;
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    StepSimulation of_job =
+        answer(*jobs[j], machine, folded[j], outcomes[j], j == 0 ? options : untraced);
+    shares[j].step_time = of_job.result.step_time;
+    shares[j].mfu = of_job.result.mfu_causal();
+    if (j == 0) {
+      out = std::move(of_job);
+    } else {
+      out.others.push_back(std::move(of_job.result));
+    }
+  }
+  out.result.jobs = std::move(shares);
+  return out;
+}
+
+}  // namespace
+
+StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  const MachineState machine = machine_of(scenario);
+  StepSimulation out;
+  if (scenario.other_jobs.empty()) {
+    JobOnMachine job(scenario, machine, 0);
+    out = simulate_alone(job, machine, options);
+  } else {
+    out = simulate_together(scenario, machine, options);
+  }
+  out.result.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return out;
 }

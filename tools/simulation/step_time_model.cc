@@ -1,6 +1,7 @@
 #include "tools/simulation/step_time_model.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 #include <vector>
@@ -58,33 +59,73 @@ Duration SimulatedStepTime::step_time(const Condition& condition) const {
 
 namespace {
 
-// One replica's slow parts by their place in it: its ranks with the data-parallel coordinate at
-// zero.
-struct SlowReplica {
-  std::map<int64_t, SlowPart> parts;  // `gpu` of the parts unused
+// A slow part by its place in its stage.
+struct PlacedPart {
+  int32_t compute_permille = 1000, nic_permille = 1000;
+  int64_t cp = 0, tp = 0;
+  friend auto operator<=>(const PlacedPart&, const PlacedPart&) = default;
+
+  // Ranks of a stage wait for the slowest of them in every layer, and its rings for the slowest
+  // NIC, so it does not matter in which rank what is no slower sits.
+  bool covers(const PlacedPart& other) const {
+    return compute_permille <= other.compute_permille && nic_permille <= other.nic_permille;
+  }
 };
+
+// One replica's slow parts, by stage, the slowest first.
+using SlowReplica = std::map<int64_t, std::vector<PlacedPart>>;
 
 // Nowhere faster: the other replica is never waited for.
 bool covers(const SlowReplica& slow, const SlowReplica& other) {
-  return std::all_of(other.parts.begin(), other.parts.end(), [&](const auto& entry) {
-    const auto same = slow.parts.find(entry.first);
-    return same != slow.parts.end() &&
-           same->second.compute_permille <= entry.second.compute_permille &&
-           same->second.nic_permille <= entry.second.nic_permille;
+  return std::all_of(other.begin(), other.end(), [&](const auto& entry) {
+    const auto same = slow.find(entry.first);
+    return same != slow.end() &&
+           std::all_of(entry.second.begin(), entry.second.end(), [&](const PlacedPart& part) {
+             return std::any_of(same->second.begin(), same->second.end(),
+                                [&](const PlacedPart& p) { return p.covers(part); });
+           });
   });
 }
 
-bool operator<(const SlowReplica& a, const SlowReplica& b) { return a.parts < b.parts; }
-
-// Which rank of its stage is slow does not matter while the others are not.
-SlowReplica with_lone_part_first(const SlowReplica& replica, const ParallelPlan& plan) {
-  if (replica.parts.size() != 1) return replica;
-  const auto& [place, part] = *replica.parts.begin();
-  const int64_t stage = coordinates_of(RankId(static_cast<size_t>(place)), plan).pp;
-  SlowReplica first;
-  first.parts[static_cast<int64_t>(rank_at({.pp = stage}, plan).index())] = part;
-  return first;
+// By speeds alone. Two replicas that differ in nothing else cover each other.
+bool is_before(const SlowReplica& a, const SlowReplica& b) {
+  const auto speeds = [](const SlowReplica& replica) {
+    std::vector<std::array<int64_t, 3>> all;
+    for (const auto& [stage, parts] : replica) {
+      for (const PlacedPart& part : parts)
+        all.push_back({stage, part.compute_permille, part.nic_permille});
+    }
+    return all;
+  };
+  return speeds(a) < speeds(b);
 }
+
+std::map<int64_t, SlowReplica> slow_replicas(const Condition& condition, const ParallelPlan& plan) {
+  std::map<int64_t, SlowReplica> by_replica;
+  for (const SlowPart& part : condition.slow) {
+    if (part.gpu >= plan.ranks()) continue;
+    const RankCoordinates at = coordinates_of(RankId(static_cast<size_t>(part.gpu)), plan);
+    by_replica[at.dp][at.pp].push_back({.compute_permille = part.compute_permille,
+                                        .nic_permille = part.nic_permille,
+                                        .cp = at.cp,
+                                        .tp = at.tp});
+  }
+  for (auto& [dp, replica] : by_replica) {
+    for (auto& [stage, parts] : replica) std::sort(parts.begin(), parts.end());
+  }
+  return by_replica;
+}
+
+// The first name that is free, in the order of the questions.
+class NewNames {
+ public:
+  int64_t of(int64_t old) {
+    return names_.try_emplace(old, static_cast<int64_t>(names_.size())).first->second;
+  }
+
+ private:
+  std::map<int64_t, int64_t> names_;
+};
 
 }  // namespace
 
@@ -94,21 +135,11 @@ Condition SimulatedStepTime::canonical(const Condition& condition) const {
   const bool alike = cluster.placement == PlacementKind::kTopologyOrder &&
                      cluster.unavailable_hosts.empty() && cluster.unavailable_fraction == 0 &&
                      cluster.degraded.empty() && training.expert_imbalance == 1 &&
-                     training.documents.mean_tokens == 0;
+                     training.documents.mean_tokens == 0 && scenario_.other_jobs.empty();
   if (!alike || condition.slow.empty()) return condition;
   const ParallelPlan& plan = scenario_.plan;
-  std::map<int64_t, SlowReplica> by_replica;
-  for (const SlowPart& part : condition.slow) {
-    if (part.gpu >= scenario_.gpus) continue;
-    RankCoordinates at = coordinates_of(RankId(static_cast<size_t>(part.gpu)), plan);
-    const int64_t dp = std::exchange(at.dp, 0);
-    SlowPart& place = by_replica[dp].parts[static_cast<int64_t>(rank_at(at, plan).index())];
-    place.compute_permille = std::min(place.compute_permille, part.compute_permille);
-    place.nic_permille = std::min(place.nic_permille, part.nic_permille);
-  }
   std::vector<SlowReplica> kept;
-  for (const auto& [dp, parts] : by_replica) {
-    const SlowReplica replica = with_lone_part_first(parts, plan);
+  for (const auto& [dp, replica] : slow_replicas(condition, plan)) {
     if (std::any_of(kept.begin(), kept.end(),
                     [&](const SlowReplica& k) { return covers(k, replica); })) {
       continue;
@@ -116,16 +147,24 @@ Condition SimulatedStepTime::canonical(const Condition& condition) const {
     std::erase_if(kept, [&](const SlowReplica& k) { return covers(replica, k); });
     kept.push_back(replica);
   }
-  std::sort(kept.begin(), kept.end());
+  std::sort(kept.begin(), kept.end(), is_before);
   Condition same = condition;
   same.slow.clear();
+  // Ranks of a stage may swap places, but all its replicas alike: whether a slow GPU shares a ring
+  // with another replica's slow NIC is kept.
+  std::map<int64_t, std::pair<NewNames, NewNames>> names;  // by stage: cp and tp
   for (size_t dp = 0; dp < kept.size(); ++dp) {
-    for (const auto& [place, part] : kept[dp].parts) {
-      RankCoordinates at = coordinates_of(RankId(static_cast<size_t>(place)), plan);
-      at.dp = static_cast<int64_t>(dp);
-      same.slow.push_back({.gpu = static_cast<int64_t>(rank_at(at, plan).index()),
-                           .compute_permille = part.compute_permille,
-                           .nic_permille = part.nic_permille});
+    for (const auto& [stage, parts] : kept[dp]) {
+      auto& [cp, tp] = names[stage];
+      for (const PlacedPart& part : parts) {
+        const RankCoordinates at{.tp = tp.of(part.tp),
+                                 .cp = cp.of(part.cp),
+                                 .pp = stage,
+                                 .dp = static_cast<int64_t>(dp)};
+        same.slow.push_back({.gpu = static_cast<int64_t>(rank_at(at, plan).index()),
+                             .compute_permille = part.compute_permille,
+                             .nic_permille = part.nic_permille});
+      }
     }
   }
   std::sort(same.slow.begin(), same.slow.end());

@@ -1,4 +1,5 @@
-// The step simulation as a campaign asks for it: one simulated step for every distinct condition of the machine.
+// The step simulation as a campaign asks for it: one simulated step for every distinct condition of
+// the machine.
 #pragma once
 
 #include "sim/job/condition.h"
@@ -6,17 +7,19 @@
 
 namespace herdsim {
 
-// A slow clock is the software stack's clock factor times the condition's. Slow GPUs and NICs are degraded parts; a lost
-// link halves its rail neighbour's, which carries both. Replicas away leave their sequences to the others, rounded up to
-// whole micro-batches; where the schedule cannot run that number, work spreads as it would without the rounding.
+// A slow clock is the software stack's clock factor times the condition's. Slow GPUs and NICs are
+// degraded parts; a lost link halves its rail neighbour's, which carries both. Replicas away leave
+// their sequences to the others, rounded up to whole micro-batches; where the schedule cannot run
+// that number, work spreads as it would without the rounding.
 class SimulatedStepTime final : public StepTimeModel {
  public:
   // Must outlive this object: the scenario.
   explicit SimulatedStepTime(const Scenario& scenario) : scenario_(scenario) {}
   Duration step_time(const Condition& condition) const override;
-  // Where ranks are placed in topology order and nothing is degraded, replicas are alike: one that is nowhere slower than
-  // another is never waited for, the rest are the first replicas, in one order; a part that is alone in its replica is the
-  // first of its stage.
+  // Where ranks are placed in topology order and nothing is degraded, replicas are alike, and so
+  // are the ranks of a stage. A replica that is nowhere slower than another is never waited for;
+  // the rest are the first replicas, in one order, and their slow parts the first ranks of their
+  // stages, so that parts of one place in two replicas stay in one place.
   Condition canonical(const Condition& condition) const override;
 
  private:

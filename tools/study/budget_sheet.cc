@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "sim/base/error.h"
 #include "sim/base/table.h"
 #include "sim/base/text.h"
 #include "tools/study/closed_forms.h"
+#include "tools/study/formula_sheet.h"
+#include "workloads/lowering.h"
 
 namespace herdsim {
 namespace {
@@ -45,6 +48,9 @@ constexpr std::array<PrecisionName, 4> kPrecisions = {{{DataType::kBf16, "bf16"}
                                                        {DataType::kFp16, "fp16"},
                                                        {DataType::kFp32, "fp32"}}};
 
+// A peak so far above the dense one is of another precision, or of sparse matrices.
+constexpr double kNotDense = 1.5;
+
 std::string_view precision_name(DataType type) {
   return std::find_if(kPrecisions.begin(), kPrecisions.end(),
                       [&](const PrecisionName& row) { return row.type == type; })
@@ -61,6 +67,7 @@ class Budget {
 
   std::vector<BudgetLine> lines() const {
     std::vector<BudgetLine> lines;
+    if (q_.gpu_hours > 0) return {gpu_hours_line()};
     if (q_.gpus.empty()) {
       lines.push_back(gpus_line(q_.precision, peak_));
       if (q_.mfu > 0) add_other_precisions(lines);
@@ -107,6 +114,15 @@ class Budget {
           "one of --mfu, --tflops-per-gpu, --tokens-per-second-per-gpu");
     }
     if (q_.mfu > 1) add("--mfu", "is above 1: no GPU does more than its peak", "0 to 1");
+    if (q_.gpu_hours > 0) {
+      if (has_rate() || !q_.gpus.empty() || q_.days > 0) {
+        add("--gpu-hours",
+            "with the work they give the rate; GPUs, days and a rate are no part of it",
+            "--gpu-hours H with --flops F, or with --tokens T and --model M");
+      }
+      faults.throw_if_any();
+      return;
+    }
     if (q_.gpus.empty() && (q_.days <= 0 || !has_rate())) {
       add("--gpus", "GPUs follow from days and a rate, of which one is missing",
           "--gpus N, or --deadline-days D with --mfu M");
@@ -132,6 +148,8 @@ class Budget {
     BudgetLine line;
     line.basis = fmt::format("{} {} peak, {:.1f} TFLOP/s", precision_name(type),
                              q_.peak_tflops > 0 ? "given" : "dense", peak * 1e-12);
+    add_notes_of_peak(line, type, peak);
+    add_note_of_attention(line);
     line.gpus = gpus;
     line.days = days;
     line.gpu_hours = gpus * days * 24;
@@ -139,6 +157,35 @@ class Budget {
         line.gpu_hours * profile_.board_watts * 1e-6 * kFacilityPowerFactor;
     line.dollars = dollars_for(q_.prices, gpus, days, megawatt_hours);
     return line;
+  }
+
+  void add_notes_of_peak(BudgetLine& line, DataType type, double peak) const {
+    const double dense = profile_.peak_of(type).per_second();
+    if (dense <= 0 || peak < kNotDense * dense) return;
+    line.notes.push_back(fmt::format(
+        "the dense {} peak of {} is {:.1f} TFLOP/s: {:.0f} is {:.2g} times that, a figure of "
+        "sparse "
+        "matrices or of another precision",
+        precision_name(type), profile_.name, dense * 1e-12, peak * 1e-12, peak / dense));
+  }
+
+  void add_note_of_attention(BudgetLine& line) const {
+    constexpr double kWorthSaying = 0.1;
+    if (q_.tokens <= 0 || q_.flops_per_token_causal <= 0) return;
+    const double more = q_.flops_per_token_causal / q_.flops_per_token - 1;
+    if (more < kWorthSaying) return;
+    line.notes.push_back(
+        fmt::format("6 a parameter and token leaves out attention, {:.0f} % more if causal and "
+                    "{:.0f} % over the full square",
+                    100 * more, 100 * (q_.flops_per_token_full / q_.flops_per_token - 1)));
+  }
+
+  BudgetLine gpu_hours_line() const {
+    BudgetLine result = line(q_.precision, peak_, 1, q_.gpu_hours / 24);
+    result.asked = "rate";
+    set_rate(result, q_.precision, peak_, work() / (q_.gpu_hours * 3600));
+    result.gpus = result.days = 0;
+    return result;
   }
 
   void set_rate(BudgetLine& line, DataType type, double peak, double flops_per_second) const {
@@ -174,7 +221,8 @@ class Budget {
   void add_other_precisions(std::vector<BudgetLine>& lines) const {
     for (const DataType type : {DataType::kBf16, DataType::kFp8}) {
       const double peak = profile_.peak_of(type).per_second();
-      if (type == q_.precision || peak <= 0) continue;
+      const bool is_there = std::abs(peak / peak_ - 1) < 0.02;
+      if ((type == q_.precision && q_.peak_tflops <= 0) || is_there || peak <= 0) continue;
       lines.push_back(gpus_line(type, peak));
       lines.back().basis =
           fmt::format("{} dense peak, {:.1f} TFLOP/s", precision_name(type), peak * 1e-12);
@@ -211,8 +259,91 @@ class Budget {
 
 }  // namespace
 
+void count_flops(const Scenario& scenario, BudgetQuestion& question) {
+  const ModelFlops flops = model_flops(scenario.model, scenario.training);
+  const auto tokens = static_cast<double>(scenario.training.tokens());
+  question.precision = scenario.training.precision;
+  question.flops_per_token = 6 * active_parameters(scenario.model);
+  question.flops_per_token_causal = static_cast<double>(flops.causal.count()) / tokens;
+  question.flops_per_token_full = static_cast<double>(flops.full.count()) / tokens;
+}
+
 std::vector<BudgetLine> budget_lines(const BudgetQuestion& question, const DeviceProfile& profile) {
   return Budget(question, profile).lines();
+}
+
+std::vector<RateLine> rate_lines(const BudgetQuestion& q, const DeviceProfile& profile) {
+  if (q.mfu > 1) {
+    throw SpecError({{.field = "--mfu",
+                      .problem = "is above 1: no GPU does more than its peak",
+                      .allowed = "0 to 1"}});
+  }
+  struct Counting {
+    const char* name;
+    double flops_per_token;
+  };
+  std::vector<Counting> countings = {{"", 0}};
+  if (q.flops_per_token > 0) {
+    countings = {{"6 a parameter and token", q.flops_per_token},
+                 {"with causal attention", q.flops_per_token_causal},
+                 {"with attention over the full square", q.flops_per_token_full}};
+  }
+  struct Peak {
+    DataType type;
+    std::string_view kind;
+    double per_second;
+  };
+  std::vector<Peak> peaks;
+  if (q.peak_tflops > 0) peaks.push_back({q.precision, "given", q.peak_tflops * 1e12});
+  for (const DataType type : {DataType::kBf16, DataType::kFp8}) {
+    const double peak = profile.peak_of(type).per_second();
+    if (peak > 0) peaks.push_back({type, "dense", peak});
+  }
+  std::vector<RateLine> lines;
+  for (const Counting& counting : countings) {
+    for (const Peak& peak : peaks) {
+      double rate = q.mfu > 0 ? q.mfu * peak.per_second : q.tflops_per_gpu * 1e12;
+      if (q.tokens_per_second_per_gpu > 0) {
+        rate = q.tokens_per_second_per_gpu * counting.flops_per_token;
+      }
+      RateLine line{.counted = counting.name,
+                    .peak = fmt::format("{} {}, {:.1f} TFLOP/s", precision_name(peak.type),
+                                        peak.kind, peak.per_second * 1e-12),
+                    .tflops_per_gpu = rate * 1e-12,
+                    .mfu = rate / peak.per_second};
+      if (counting.flops_per_token > 0) {
+        line.tokens_per_second_per_gpu = rate / counting.flops_per_token;
+      }
+      if (line.mfu > 1) {
+        line.note = "above the peak: not done in this precision, or counted too high";
+      }
+      lines.push_back(std::move(line));
+    }
+  }
+  return lines;
+}
+
+std::string rate_table(const std::vector<RateLine>& lines) {
+  const bool counts_tokens = lines.front().tokens_per_second_per_gpu > 0;
+  std::vector<TextTable::Column> columns = {{"TFLOP/s", Align::kRight}, {"MFU %", Align::kRight}};
+  if (counts_tokens) columns.push_back({"tokens/s", Align::kRight});
+  columns.push_back({"of the peak"});
+  if (counts_tokens) columns.push_back({"FLOPs counted", Align::kWrap});
+  TextTable table(std::move(columns));
+  std::string notes;
+  for (const RateLine& line : lines) {
+    std::vector<std::string> row = {fmt::format("{:.1f}", line.tflops_per_gpu),
+                                    fmt::format("{:.1f}", 100 * line.mfu)};
+    if (counts_tokens) row.push_back(fmt::format("{:.1f}", line.tokens_per_second_per_gpu));
+    row.push_back(line.peak);
+    if (counts_tokens) row.push_back(line.counted);
+    table.add_row(std::move(row));
+    if (line.note.empty()) continue;
+    const std::string text = fmt::format("note, {}: {}\n", line.peak, line.note);
+    if (notes.find(text) == std::string::npos) notes += text;
+  }
+  return table.text() + notes +
+         "a GPU; data sheets print twice the dense peak, of sparse matrices, beside or instead\n";
 }
 
 std::string budget_table(const std::vector<BudgetLine>& lines, bool dollars) {
@@ -228,7 +359,8 @@ std::string budget_table(const std::vector<BudgetLine>& lines, bool dollars) {
   std::string notes;
   for (const BudgetLine& line : lines) {
     std::vector<std::string> row = {
-        count_text(static_cast<int64_t>(line.gpus)), fmt::format("{:.1f}", line.days),
+        line.gpus > 0 ? count_text(static_cast<int64_t>(line.gpus)) : "-",
+        line.gpus > 0 ? fmt::format("{:.1f}", line.days) : "-",
         line.tflops_per_gpu ? fmt::format("{:.1f}", *line.tflops_per_gpu) : "-",
         line.mfu ? fmt::format("{:.1f}", 100 * *line.mfu) : "-",
         count_text(static_cast<int64_t>(line.gpu_hours + 0.5))};

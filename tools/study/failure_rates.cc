@@ -20,9 +20,13 @@ double mean_hosts_in_repair(const CampaignSpec& spec) {
   const FailureDomains& machine = spec.request.machine;
   for (const CampaignClass& c : spec.classes) {
     if (c.row.remedy != Remedy::kReplace) continue;
-    const double lost =
-        (1 - c.row.wider_share) * static_cast<double>(machine.hosts_lost(c.row.scope)) +
-        c.row.wider_share * static_cast<double>(machine.hosts_lost(c.row.wider_scope));
+    const auto hosts_lost = [&](Scope scope) {
+      return traffic_moves(c.row, scope == Scope::kTor, machine, spec.recovery.rail_failover)
+                 ? 0.0
+                 : static_cast<double>(machine.hosts_lost(scope));
+    };
+    const double lost = (1 - c.row.wider_share) * hosts_lost(c.row.scope) +
+                        c.row.wider_share * hosts_lost(c.row.wider_scope);
     hosts += c.row.rate_per_hour * c.scale * static_cast<double>(machine.units(c.row.per)) * lost *
              c.row.mean_repair_seconds() / 3600;
   }
@@ -45,8 +49,9 @@ RateRow row_of(const CampaignSpec& spec, Duration step) {
                             .interval = checkpoint->interval_s,
                             .write = checkpoint->block_s};
   const auto effective = [&] {
-    return spec.request.reliability.restarts_can_fail ? ettr_exact_failing_restarts(problem)
-                                                      : ettr_exact(problem);
+    const ReliabilityRequest& reliability = spec.request.reliability;
+    const bool can_fail = reliability.restarts_can_fail && reliability.failure_rate_while_down > 0;
+    return can_fail ? ettr_exact_failing_restarts(problem) : ettr_exact(problem);
   };
   row.effective = effective();
   problem.interval = checkpoint->young_s;
@@ -148,7 +153,7 @@ std::string rates_table(const RateReport& report) {
   }
   std::string text = fmt::format(
       "{}: closed forms, nothing simulated but the step of {:.4g} s\n\n{}\n{}"
-      "Young sqrt(2 w M), with the restart sqrt(2 w (M + u)), and as a period that counts\nthe "
+      "Young sqrt(2 w M), with the restart sqrt(2 w (M + u)), and as a period that\ncounts the "
       "write; "
       "steps are of the second\n",
       report.scenario, report.step_s, sizes.text(), intervals.text());

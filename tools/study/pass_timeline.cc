@@ -85,9 +85,9 @@ struct Stage {
   std::vector<bool> ran;                            // by local chunk, forward
 };
 
-class Timeline {
+class PassTimeline {
  public:
-  explicit Timeline(const TimelineQuestion& q)
+  explicit PassTimeline(const TimelineQuestion& q)
       : q_(q),
         micro_batches_(q.shape.micro_batches),
         last_chunk_(static_cast<int64_t>(q.layers.size()) - 1),
@@ -270,6 +270,6 @@ class Timeline {
 
 }  // namespace
 
-int64_t run_timeline(const TimelineQuestion& question) { return Timeline(question).run(); }
+int64_t run_timeline(const TimelineQuestion& question) { return PassTimeline(question).run(); }
 
 }  // namespace herdsim

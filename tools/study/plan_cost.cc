@@ -43,6 +43,19 @@ double daly_optimum(const CampaignSpec& spec) {
   return 0;
 }
 
+void add_assumptions(PlanCost& cost, const Sensitivity& s) {
+  const PaceRange range = pace_range(s);
+  cost.days_by_assumptions_low = cost.days / range.fastest;
+  cost.days_by_assumptions_high = cost.days / range.slowest;
+  for (const TornadoBar& bar : s.bars) {
+    if (s.swing(bar) == 0) continue;
+    const auto days = [&](const std::optional<Outlook>& end) {
+      return end ? cost.days * s.base.tokens_per_second / end->tokens_per_second : cost.days;
+    };
+    cost.assumptions.push_back({bar.input, days(bar.low), days(bar.high)});
+  }
+}
+
 }  // namespace
 
 double dollars_for(const Prices& prices, double gpus, double days, double facility_megawatt_hours) {
@@ -55,11 +68,20 @@ double dollars_for(const Prices& prices, double gpus, double days, double facili
   return gpu_hours * prices.usd_per_gpu_hour + bought;
 }
 
-PlanCost cost_of(const Scenario& scenario, const StepResult& step, const CostQuestion& question) {
+PlanCost cost_of(const Scenario& asked, const StepResult& step, const CostQuestion& question) {
   const RunHorizon horizon{.days = kCampaignDays, .tokens = 0, .replicas = kCampaignReplicas};
-  const RunResult run = run_scenario(scenario, step, horizon, {.threads = question.threads});
-  const CampaignSpec spec = resolve(campaign_request(scenario, horizon, step.step_time));
+  const CampaignSpec spec = resolve(campaign_request(asked, horizon, step.step_time));
   PlanCost cost;
+  cost.hosts_away = hosts_away(spec);
+  cost.availability = question.availability;
+  cost.spares = poisson_quantile(cost.hosts_away, question.availability);
+  cost.simulated_spares = question.keep_spares ? asked.recovery.spares : cost.spares;
+  const auto with_spares = [&](Scenario scenario) {
+    scenario.recovery.spares = cost.simulated_spares;
+    return scenario;
+  };
+  const Scenario scenario = with_spares(asked);
+  const RunResult run = run_scenario(scenario, step, horizon, {.threads = question.threads});
   cost.tokens = question.tokens;
   cost.effective_training_time = run.effective_training_time();
   cost.p05 = run.effective_training_time_quantile(0.05);
@@ -69,11 +91,11 @@ PlanCost cost_of(const Scenario& scenario, const StepResult& step, const CostQue
   cost.days_by_luck_high = cost.days * cost.effective_training_time / cost.p05;
   cost.days_by_assumptions_low = cost.days_by_assumptions_high = cost.days;
   if (question.variant) {
-    const PaceRange range = pace_range(sensitivity(
-        question.variant,
-        {.horizon = horizon, .weeks_of_failures_only = true, .threads = question.threads}));
-    cost.days_by_assumptions_low = cost.days / range.fastest;
-    cost.days_by_assumptions_high = cost.days / range.slowest;
+    add_assumptions(
+        cost,
+        sensitivity(
+            [&](const std::string& set) { return with_spares(question.variant(set)); },
+            {.horizon = horizon, .weeks_of_failures_only = true, .threads = question.threads}));
   }
   const auto gpus = static_cast<double>(scenario.gpus);
   const double hours = cost.days * 24;
@@ -84,9 +106,6 @@ PlanCost cost_of(const Scenario& scenario, const StepResult& step, const CostQue
   cost.facility_megawatts = hours > 0 ? cost.facility_megawatt_hours / hours : 0;
   cost.dollars = dollars_for(question.prices, gpus, cost.days, cost.facility_megawatt_hours);
   cost.unplanned_failures_a_day = 24 * spec.unplanned_rate_per_hour();
-  cost.hosts_away = hosts_away(spec);
-  cost.availability = question.availability;
-  cost.spares = poisson_quantile(cost.hosts_away, question.availability);
   cost.interval_s = spec.checkpoints.tiers.empty() ? 0 : spec.request.checkpoint.interval_s;
   cost.daly_interval_s = daly_optimum(spec);
   return cost;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sim/base/table.h"
 #include "sim/base/text.h"
 
 namespace herdsim {
@@ -94,25 +96,80 @@ std::string checkpoint_text(const PlanCost& c) {
                                : text;
 }
 
-std::string cost_text(const Prices& prices, const PlanCost& c) {
+// What moves the days most, each input alone.
+std::string assumptions_text(const PlanCost& c) {
+  constexpr size_t kShown = 5;
+  constexpr double kVisible = 1e-3;  // of the days
+  std::string text;
+  for (size_t i = 0; i < std::min(kShown, c.assumptions.size()); ++i) {
+    const DaysBar& bar = c.assumptions[i];
+    if (std::max(std::abs(bar.days_low - c.days), std::abs(bar.days_high - c.days)) <
+        kVisible * c.days) {
+      break;
+    }
+    text += fmt::format("    {:.1f} to {:.1f} days  {} {} to {}, {}\n", bar.days_low, bar.days_high,
+                        bar.input.path, bar.input.low, bar.input.high, bar.input.evidence);
+  }
+  return text;
+}
+
+std::string cost_text(const Prices& prices, const PlanCost& c, int64_t hosts) {
   std::string text = fmt::format("  {:.4g} tokens: {:.1f} days", c.tokens, c.days);
   if (c.days_by_assumptions_low < c.days_by_assumptions_high) {
-    text += fmt::format(" ({:.1f} to {:.1f} by the assumptions)", c.days_by_assumptions_low,
-                        c.days_by_assumptions_high);
+    text += fmt::format(" ({:.1f} to {:.1f} by the assumptions; alone:)\n",
+                        c.days_by_assumptions_low, c.days_by_assumptions_high);
+  } else {
+    text += '\n';
   }
-  text += fmt::format("\n  {} GPU-hours{}\n", count_text(static_cast<int64_t>(c.gpu_hours + 0.5)),
+  text += assumptions_text(c);
+  text += fmt::format("  {} GPU-hours{}\n", count_text(static_cast<int64_t>(c.gpu_hours + 0.5)),
                       money_text(prices, c.dollars));
   text += fmt::format("  {:.0f} MWh in the GPUs, {:.0f} with hosts and cooling: {:.3g} MW\n",
                       c.gpu_megawatt_hours, c.facility_megawatt_hours, c.facility_megawatts);
   text += fmt::format(
-      "  effective training time {:.1f} % ({:.1f} to {:.1f} in single months), in "
-      "the days\n",
+      "  effective training time {:.1f} % ({:.1f} to {:.1f} in single months), in the days\n",
       100 * c.effective_training_time, 100 * c.p05, 100 * c.p95);
-  return text + fmt::format(
-                    "  {:.3g} failures a day, {:.3g} hosts away for repair: {} spare hosts "
-                    "suffice {:.3g} % of\n  the time; {}\n",
-                    c.unplanned_failures_a_day, c.hosts_away, c.spares, 100 * c.availability,
-                    checkpoint_text(c));
+  text += fmt::format(
+      "  {:.3g} failures a day, {:.3g} hosts away for repair: {} spare hosts suffice {:.3g} % of\n"
+      "  the time and are {:.2g} % more GPUs{}\n",
+      c.unplanned_failures_a_day, c.hosts_away, c.spares, 100 * c.availability,
+      100.0 * static_cast<double>(c.spares) / static_cast<double>(hosts),
+      c.simulated_spares == c.spares ? ""
+                                     : fmt::format("; the days are with {}", c.simulated_spares));
+  return text + "  " + checkpoint_text(c) + '\n';
+}
+
+// A line for each count, where there are several.
+std::string counts_text(const PlanReport& report) {
+  const bool is_priced = report.prices.is_given();
+  std::vector<TextTable::Column> columns = {
+      {"  GPUs", Align::kRight}, {"days", Align::kRight},      {"from", Align::kRight},
+      {"to", Align::kRight},     {"GPU-hours", Align::kRight}, {"MWh", Align::kRight},
+      {"ETT %", Align::kRight},  {"spares", Align::kRight}};
+  if (is_priced) columns.push_back({"dollars", Align::kRight});
+  columns.push_back({"goals"});
+  TextTable table(std::move(columns));
+  size_t rows = 0;
+  for (const PlanAnswer& answer : report.answers) {
+    if (!answer.cost) continue;
+    const PlanCost& c = *answer.cost;
+    std::vector<std::string> row = {"  " + count_text(answer.search.gpus),
+                                    fmt::format("{:.1f}", c.days),
+                                    fmt::format("{:.1f}", c.days_by_assumptions_low),
+                                    fmt::format("{:.1f}", c.days_by_assumptions_high),
+                                    count_text(std::llround(c.gpu_hours)),
+                                    count_text(std::llround(c.facility_megawatt_hours)),
+                                    fmt::format("{:.1f}", 100 * c.effective_training_time),
+                                    count_text(c.spares)};
+    if (is_priced) row.push_back(count_text(std::llround(c.dollars)));
+    std::string missed;
+    for (const MissedGoal& goal : answer.missed) missed += (missed.empty() ? "" : ", ") + goal.goal;
+    row.push_back(missed.empty() ? "met" : "not " + missed);
+    table.add_row(std::move(row));
+    ++rows;
+  }
+  return rows < 2 ? ""
+                  : fmt::format("\nwhat the tokens take, by the assumptions\n{}", table.text());
 }
 
 std::string scaling_text(const PlanReport& report) {
@@ -185,17 +242,21 @@ std::string plan_table(const PlanReport& report) {
   std::string text;
   for (const PlanAnswer& answer : report.answers) {
     const PlanSearch& s = answer.search;
+    if (!answer.asked.empty()) text += answer.asked + '\n';
     text += fmt::format("{} on {} GPUs of {}\n", report.model, count_text(s.gpus), report.cluster);
     text += fmt::format("  {} candidates: {} over memory, {} too slow by a bound, {} simulated\n",
                         count_text(s.candidates), count_text(s.over_memory()),
                         count_text(s.outbid()), count_text(s.simulated));
     text += s.best.empty() ? no_plan_text(answer) : ranking_text(s);
-    if (answer.cost) text += cost_text(report.prices, *answer.cost);
+    if (answer.cost) {
+      const auto hosts = std::max<int64_t>(1, s.gpus / report.gpus_per_host);
+      text += cost_text(report.prices, *answer.cost, hosts);
+    }
     if (answer.formulas) text += '\n' + formula_table(*answer.formulas);
     for (const MissedGoal& missed : answer.missed) text += "  not met: " + missed.text + '\n';
     if (&answer != &report.answers.back()) text += '\n';
   }
-  return text + scaling_text(report);
+  return text + counts_text(report) + scaling_text(report);
 }
 
 namespace {
@@ -208,6 +269,16 @@ void add_cost(const PlanReport& report, const PlanCost& c, nlohmann::ordered_jso
   j["days"] = c.days;
   j["days_by_luck"] = {c.days_by_luck_low, c.days_by_luck_high};
   j["days_by_assumptions"] = {c.days_by_assumptions_low, c.days_by_assumptions_high};
+  j["assumptions"] = nlohmann::ordered_json::array();
+  for (const DaysBar& bar : c.assumptions) {
+    j["assumptions"].push_back({{"input", bar.input.path},
+                                {"low", bar.input.low},
+                                {"high", bar.input.high},
+                                {"evidence", bar.input.evidence},
+                                {"source", bar.input.source},
+                                {"days_at_low", bar.days_low},
+                                {"days_at_high", bar.days_high}});
+  }
   j["gpu_hours"] = c.gpu_hours;
   if (report.prices.is_given()) j["usd"] = c.dollars;
   j["gpu_energy_mwh"] = c.gpu_megawatt_hours;
@@ -216,30 +287,16 @@ void add_cost(const PlanReport& report, const PlanCost& c, nlohmann::ordered_jso
   j["unplanned_failures_a_day"] = c.unplanned_failures_a_day;
   j["hosts_away"] = c.hosts_away;
   j["spare_hosts"] = c.spares;
+  j["simulated_spare_hosts"] = c.simulated_spares;
   j["availability"] = c.availability;
   j["checkpoint_interval_s"] = c.interval_s;
   j["daly_interval_s"] = c.daly_interval_s;
 }
 
-nlohmann::ordered_json formulas_object(const FormulaSheet& sheet) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const FormulaRow& row : sheet.rows) {
-    nlohmann::ordered_json j = {
-        {"name", row.name}, {"formula", row.formula}, {"value", row.value}, {"unit", row.unit}};
-    if (row.plan) j["plan"] = *row.plan;
-    if (row.simulated) {
-      j["simulated"] = *row.simulated;
-      j["simulated_unit"] = row.simulated_unit;
-    }
-    j["note"] = row.note;
-    rows.push_back(std::move(j));
-  }
-  return {{"plan", sheet.plan}, {"rows", std::move(rows)}, {"decision", sheet.decision}};
-}
-
 nlohmann::ordered_json answer_object(const PlanReport& report, const PlanAnswer& answer) {
   const PlanSearch& s = answer.search;
   nlohmann::ordered_json j;
+  if (!answer.asked.empty()) j["asked"] = answer.asked;
   j["gpus"] = s.gpus;
   j["global_batch"] = answer.global_batch;
   j["candidates"] = s.candidates;
@@ -261,7 +318,8 @@ nlohmann::ordered_json answer_object(const PlanReport& report, const PlanAnswer&
   }
   if (s.candidates == 0) j["gpus_with_plans"] = answer.gpus_with_plans;
   if (answer.cost) add_cost(report, *answer.cost, j);
-  if (answer.formulas) j["formulas"] = formulas_object(*answer.formulas);
+  if (answer.formulas)
+    j["formulas"] = nlohmann::ordered_json::parse(formula_json(*answer.formulas));
   j["not_met"] = nlohmann::ordered_json::array();
   for (const MissedGoal& missed : answer.missed) {
     j["not_met"].push_back({{"goal", missed.goal},

@@ -20,6 +20,7 @@ struct MissedGoal {
 
 // One GPU count: its plans, and what training takes with the best of them.
 struct PlanAnswer {
+  std::string asked;  // "the fewest GPUs in 60 days", or empty where the count was given
   int64_t global_batch = 0;
   PlanSearch search;
   std::optional<PlanCost> cost;  // where tokens were given and a plan fits
@@ -30,9 +31,11 @@ struct PlanAnswer {
 
 struct PlanReport {
   std::string model, cluster;
+  int64_t gpus_per_host = 8;
   Prices prices;
   bool weak_scaling = false;        // the batch grows with the GPUs
   std::vector<PlanAnswer> answers;  // by GPU count, as asked
+  std::vector<std::string> warnings;
 };
 
 // Of the best plans, over the first count that has one.

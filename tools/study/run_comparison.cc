@@ -33,6 +33,11 @@ double pace(const RunResult& run, const ReplicaResult& replica) {
   return static_cast<double>(replica.steps * run.tokens_per_step) / replica.horizon.seconds();
 }
 
+// Of a part of a replica's time, for 1e12 tokens.
+double days_a_trillion(const RunResult& run, const ReplicaResult& replica, Duration time) {
+  return time.seconds() / 86'400 * 1e12 / static_cast<double>(replica.steps * run.tokens_per_step);
+}
+
 double unexpected(const RunResult& run, const ReplicaResult& replica) {
   double sum = 0;
   for (size_t c = 0; c < replica.by_class.size(); ++c) {
@@ -64,13 +69,13 @@ std::string words(std::string_view name) {
   return text;
 }
 
-std::string difference_text(const RunResult& a, const RunResult& b) {
+std::string difference_text(const RunResult& a, const RunResult& b, const std::string& name) {
   const RunComparison c = compare_runs(a, b);
-  const auto columns = [](const char* first) {
+  const auto columns = [&](const char* first) {
     return std::vector<TextTable::Column>{{first},
                                           {"A", Align::kRight},
-                                          {"B", Align::kRight},
-                                          {"B - A", Align::kRight},
+                                          {name, Align::kRight},
+                                          {name + " - A", Align::kRight},
                                           {"+-", Align::kRight},
                                           {""}};
   };
@@ -82,10 +87,12 @@ std::string difference_text(const RunResult& a, const RunResult& b) {
   for (const RunDifference& d : c.terms) {
     if (d.a != 0 || d.b != 0) add_row(terms, d, words(d.term), 100, 3);
   }
-  return fmt::format(
-      "\n{}\n{}+- is half the 95 % interval of the difference over {} pairs of "
-      "replicas with the same failures\n",
-      figures.text(), terms.text(), a.replicas.size());
+  TextTable days(columns("days for 1e12 tokens"));
+  for (const RunDifference& d : c.days_a_trillion) {
+    if (d.a != 0 || d.b != 0) add_row(days, d, words(d.term), 1, 3);
+  }
+  return fmt::format("\n{}\n{}{}", figures.text(), terms.text(),
+                     c.days_a_trillion.empty() ? "" : '\n' + days.text());
 }
 
 Json difference_json(const std::vector<RunDifference>& differences) {
@@ -116,9 +123,29 @@ RunComparison compare_runs(const RunResult& a, const RunResult& b) {
           return r.account[term].seconds() / r.horizon.seconds();
         }));
   }
-  std::stable_sort(c.terms.begin(), c.terms.end(), [](const auto& x, const auto& y) {
-    return std::abs(x.difference.mean) > std::abs(y.difference.mean);
-  });
+  const auto trains = [](const RunResult& run) {
+    return std::all_of(run.replicas.begin(), run.replicas.end(),
+                       [](const ReplicaResult& r) { return r.steps > 0; });
+  };
+  if (trains(a) && trains(b)) {
+    for (size_t term = 0; term < kRunTerms; ++term) {
+      c.days_a_trillion.push_back(
+          paired(kRunTermNames[term], a, b, [&](const RunResult& run, const ReplicaResult& r) {
+            return days_a_trillion(run, r, r.account[term]);
+          }));
+    }
+  }
+  for (std::vector<RunDifference>* terms : {&c.terms, &c.days_a_trillion}) {
+    std::stable_sort(terms->begin(), terms->end(), [](const auto& x, const auto& y) {
+      return std::abs(x.difference.mean) > std::abs(y.difference.mean);
+    });
+  }
+  if (!c.days_a_trillion.empty()) {
+    c.days_a_trillion.push_back(
+        paired("all", a, b, [](const RunResult& run, const ReplicaResult& r) {
+          return days_a_trillion(run, r, r.horizon);
+        }));
+  }
   return c;
 }
 
@@ -145,7 +172,13 @@ std::string runs_comparison_table(std::span<const RunResult> runs) {
          fmt::format("{:.1f}", r.unexpected()), fmt::format("{:.4g}", r.tokens_per_second())});
   }
   text += '\n' + table.text();
-  return runs.size() == 2 ? text + difference_text(runs[0], runs[1]) : text;
+  for (size_t i = 1; i < runs.size(); ++i) {
+    text += difference_text(runs[0], runs[i], letter(i));
+  }
+  return text + fmt::format(
+                    "+- is half the 95 % interval of the difference over {} pairs of "
+                    "replicas with the same failures\n",
+                    runs[0].replicas.size());
 }
 
 std::string runs_comparison_json(std::span<const RunResult> runs) {
@@ -161,10 +194,21 @@ std::string runs_comparison_json(std::span<const RunResult> runs) {
                          {"fingerprint", r.fingerprint()}});
   }
   Json whole = {{"runs", std::move(scenarios)}};
+  const auto differences = [&](size_t i) {
+    const RunComparison c = compare_runs(runs[0], runs[i]);
+    return Json{{"differences", difference_json(c.figures)},
+                {"account_differences", difference_json(c.terms)},
+                {"days_a_trillion_tokens", difference_json(c.days_a_trillion)}};
+  };
   if (runs.size() == 2) {
-    const RunComparison c = compare_runs(runs[0], runs[1]);
-    whole["differences"] = difference_json(c.figures);
-    whole["account_differences"] = difference_json(c.terms);
+    whole.update(differences(1));
+  } else {
+    whole["from_the_first"] = Json::array();
+    for (size_t i = 1; i < runs.size(); ++i) {
+      Json from_first = differences(i);
+      from_first["scenario"] = runs[i].scenario;
+      whole["from_the_first"].push_back(std::move(from_first));
+    }
   }
   return whole.dump(2) + '\n';
 }

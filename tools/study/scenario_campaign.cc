@@ -2,21 +2,62 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/job/campaign_spec.h"
+#include "tools/simulation/composed_step_time.h"
 #include "tools/simulation/step_time_model.h"
 #include "tools/study/confidence.h"
+#include "topologies/cluster.h"
 
 namespace herdsim {
+namespace {
+
+// The parts that fail together are those of the fabric.
+FailureDomains failure_domains(const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  FailureDomains machine{.gpus = scenario.gpus,
+                         .gpus_per_host = cluster.gpus_per_host,
+                         .gpus_per_tor = cluster.gpus_per_tor,
+                         .gpus_per_pod = cluster.gpus_per_pod};
+  const Topology& topology = *find_topology(cluster.topology);
+  const TopologyFacts facts = topology.facts(cluster);
+  machine.rails = topology.has_rails ? rails_of(cluster) : 1;
+  machine.planes = facts.planes;
+  machine.gpus_per_tor = (facts.gpus * facts.planes + facts.tors - 1) / facts.tors;
+  machine.gpus_per_pod = facts.gpus_per_pod;
+  return machine;
+}
+
+// An other job as the store sees it: it saves at its own interval and reads its own data.
+StoreTenant tenant_of(const Scenario& job) {
+  const CheckpointRequest& c = job.checkpoint;
+  StoreTenant tenant = store_tenant({.total = c.bytes,
+                                     .gpus = job.gpus,
+                                     .gpus_per_host = job.cluster.gpus_per_host,
+                                     .data_parallel = job.plan.dp},
+                                    c.storage, seconds_rounded_up(c.interval_s));
+  const CheckpointPolicy& policy = *find_checkpoint_policy(c.policy);
+  const bool saves = std::any_of(policy.tiers.begin(), policy.tiers.end(), [](const TierRow& tier) {
+    return tier.medium == Medium::kRemote;
+  });
+  if (!saves) tenant.bytes = Bytes(0);
+  return tenant;
+}
+
+}  // namespace
+
 CampaignRequest campaign_request(const Scenario& scenario, const RunHorizon& horizon,
                                  Duration step) {
   CampaignRequest request;
   request.scenario = scenario.name;
-  request.machine = {.gpus = scenario.gpus,
-                     .gpus_per_host = scenario.cluster.gpus_per_host,
-                     .gpus_per_tor = scenario.cluster.gpus_per_tor,
-                     .gpus_per_pod = scenario.cluster.gpus_per_pod};
+  request.machine = failure_domains(scenario);
+  request.board_watts = scenario.profile.board_watts;
   request.reliability = scenario.reliability;
   request.checkpoint = scenario.checkpoint;
+  for (const OtherJob& other : scenario.other_jobs) {
+    request.checkpoint.others.push_back(tenant_of(other.scenario));
+  }
   request.recovery = scenario.recovery;
   request.nominal_step = step;
   request.data_parallel = scenario.plan.dp;
@@ -33,6 +74,26 @@ CampaignRequest campaign_request(const Scenario& scenario, const RunHorizon& hor
 
 namespace {
 
+// The step time of every condition a campaign meets.
+class StepTimes {
+ public:
+  StepTimes(const Scenario& scenario, bool every_condition)
+      : simulated_(scenario),
+        memory_(simulated_),
+        composed_(memory_, scenario.plan, scenario.cluster.gpus_per_host),
+        every_condition_(every_condition) {}
+  const StepTimeModel& model() const {
+    return every_condition_ ? static_cast<const StepTimeModel&>(memory_) : composed_;
+  }
+  int64_t steps_simulated() const { return static_cast<int64_t>(memory_.distinct_conditions()); }
+
+ private:
+  const SimulatedStepTime simulated_;
+  const MemoisedStepTime memory_;
+  const ComposedStepTime composed_;
+  const bool every_condition_;
+};
+
 // What the campaign does not know of the job.
 void fill_in(const Scenario& scenario, const StepResult& step, RunResult& result) {
   result.nominal_step = step.step_time;
@@ -40,6 +101,8 @@ void fill_in(const Scenario& scenario, const StepResult& step, RunResult& result
   result.model_flops_per_step = step.model_flops_causal;
   result.peak = step.peak;
   result.busy_watts = scenario.profile.board_watts;
+  const double cap = scenario.reliability.power_cap_w;
+  if (cap > 0) result.busy_watts = std::min(result.busy_watts, cap);
 }
 
 }  // namespace
@@ -47,7 +110,9 @@ void fill_in(const Scenario& scenario, const StepResult& step, RunResult& result
 RunResult run_scenario(const Scenario& scenario, const StepResult& step, const RunHorizon& horizon,
                        const CampaignOptions& options) {
   const CampaignSpec spec = resolve(campaign_request(scenario, horizon, step.step_time));
-  RunResult result = run_campaign(spec, SimulatedStepTime(scenario), options);
+  const StepTimes step_times(scenario, horizon.every_condition);
+  RunResult result = run_campaign(spec, step_times.model(), options);
+  result.distinct_conditions = step_times.steps_simulated();
   fill_in(scenario, step, result);
   return result;
 }
@@ -55,19 +120,18 @@ RunResult run_scenario(const Scenario& scenario, const StepResult& step, const R
 RunResult run_and_rank_scenario(const Scenario& scenario, const StepResult& step,
                                 const RunHorizon& horizon, const CampaignOptions& options) {
   const CampaignSpec spec = resolve(campaign_request(scenario, horizon, step.step_time));
-  const SimulatedStepTime simulated(scenario);
   // Both parts meet the same conditions of the machine.
-  const MemoisedStepTime step_time(simulated);
+  const StepTimes step_times(scenario, horizon.every_condition);
   const int64_t replicas = spec.request.run.replicas;
-  const int64_t rows = static_cast<int64_t>(spec.classes.size() + spec.slow.size());
-  const int64_t all = replicas + rows * ranked_replicas(spec);
+  const int64_t all = replicas + ranked_campaigns(spec) * ranked_replicas(spec);
   CampaignOptions first = options, second = options;
   if (options.progress) {
     first.progress = [&](int64_t done, int64_t) { options.progress(done, all); };
     second.progress = [&](int64_t done, int64_t) { options.progress(replicas + done, all); };
   }
-  RunResult result = run_campaign(spec, step_time, first);
-  rank_contributions(spec, step_time, second, result);
+  RunResult result = run_campaign(spec, step_times.model(), first);
+  rank_contributions(spec, step_times.model(), second, result);
+  result.distinct_conditions = step_times.steps_simulated();
   fill_in(scenario, step, result);
   return result;
 }
@@ -101,6 +165,8 @@ std::vector<Metric> run_metrics(const RunResult& run) {
     metrics.push_back(
         {fmt::format("run.interruptions.{}", run.class_names[i]), run.interruptions(i), ""});
   }
+  if (run.without_stragglers)
+    metrics.push_back({"run.gain_without_stragglers", run.without_stragglers->gain, ""});
   for (const Contribution& part : run.contributions) {
     metrics.push_back({fmt::format("run.gain_if_halved.{}", part.name), part.gain, ""});
   }

@@ -20,6 +20,9 @@ struct RunHorizon {
   double days = 0;
   double tokens = 0;
   int64_t replicas = 0;  // 0: as the scenario says
+  // Simulates every condition as a whole, instead of composing those with several slow parts
+  // (tools/simulation/composed_step_time.h). Slow where many parts come and go.
+  bool every_condition = false;
 
   bool is_asked() const { return days > 0 || tokens > 0; }
 };

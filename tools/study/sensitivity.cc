@@ -68,11 +68,16 @@ double Sensitivity::swing(const TornadoBar& bar) const {
 }
 
 Sensitivity sensitivity(const ScenarioVariant& variant, const SensitivityOptions& options) {
+  return sensitivity(variant, uncertain_inputs(variant("").effective_text), options);
+}
+
+Sensitivity sensitivity(const ScenarioVariant& variant, std::vector<UncertainInput> inputs,
+                        const SensitivityOptions& options) {
   Sensitivity result;
   const Scenario base = variant("");
   result.step = simulate_step(base, {}).result;
   result.base = outlook_of(base, result.step, options.horizon);
-  for (UncertainInput& input : uncertain_inputs(base.effective_text)) {
+  for (UncertainInput& input : inputs) {
     result.bars.push_back({std::move(input), std::nullopt, std::nullopt, ""});
   }
   parallel_for(result.bars.size(), options.threads, [&](size_t i) {

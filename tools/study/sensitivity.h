@@ -57,6 +57,9 @@ struct Sensitivity {
 
 // Throws: SpecError where the scenario itself is none.
 Sensitivity sensitivity(const ScenarioVariant& variant, const SensitivityOptions& options);
+// Of these inputs instead of those that the scenario's effective text names.
+Sensitivity sensitivity(const ScenarioVariant& variant, std::vector<UncertainInput> inputs,
+                        const SensitivityOptions& options);
 
 // The pace of training over the base's if every input moved against it, or for it: roots of sums
 // of squares, since the inputs are independent.

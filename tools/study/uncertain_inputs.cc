@@ -127,26 +127,27 @@ void add_entry(CatalogKind kind, std::string_view part, std::string_view effecti
   }
 }
 
+// It multiplies the clock of the profile.
+UncertainInput clock_of_a_step(std::string value) {
+  return {"software.clock_factor", std::move(value), "0.98", "1.02", "derived",
+          "the clock under power of a whole step, fitted with the steps of H100 stacks 2 % off in the "
+          "median"};
+}
+
 // Inputs whose range is not one number's comment.
 void add_others(std::string_view effective_text, std::vector<UncertainInput>& out) {
-  const auto add = [&](std::string path, std::string low, std::string high, std::string evidence,
-                       std::string source) {
-    UncertainInput input{std::move(path), "", std::move(low), std::move(high), std::move(evidence),
-                         std::move(source)};
+  const auto add = [&](UncertainInput input) {
     input.value = effective_value(effective_text, input.path);
     if (is_within(input)) out.push_back(std::move(input));
   };
-  // It multiplies the clock of the profile.
-  add("software.clock_factor", "0.98", "1.02", "derived",
-      "the clock under power of a whole step, fitted with the steps of H100 stacks 2 % off in the "
-      "median");
+  add(clock_of_a_step(""));
   if (effective_value(effective_text, "reliability.base") != kLlama3Base) return;
   const Band band = poisson_band(kLlama3Interruptions);
-  add("reliability.rate_scale", fmt::format("{:.3f}", band.low / kLlama3Interruptions),
-      fmt::format("{:.3f}", band.high / kLlama3Interruptions), "published",
-      fmt::format("{:.0f} unexpected interruptions in 54 days (arXiv:2407.21783): the exact 95 % "
-                  "band of such a count is {:.0f} to {:.0f}",
-                  kLlama3Interruptions, band.low, band.high));
+  add({"reliability.rate_scale", "", fmt::format("{:.3f}", band.low / kLlama3Interruptions),
+       fmt::format("{:.3f}", band.high / kLlama3Interruptions), "published",
+       fmt::format("{:.0f} unexpected interruptions in 54 days (arXiv:2407.21783): the exact 95 % "
+                   "band of such a count is {:.0f} to {:.0f}",
+                   kLlama3Interruptions, band.low, band.high)});
 }
 
 }  // namespace
@@ -167,6 +168,14 @@ std::vector<UncertainInput> ranges_in(std::string_view text) {
                       .evidence = std::string(range->evidence),
                       .source = std::string(range->source)});
   }
+  return inputs;
+}
+
+std::vector<UncertainInput> uncertain_inputs_of_software(const std::string& name) {
+  std::vector<UncertainInput> inputs;
+  if (const auto entry = catalog_find(CatalogKind::kSoftware, name)) inputs = ranges_in(entry->text);
+  for (UncertainInput& input : inputs) input.path = "software." + input.path;
+  inputs.push_back(clock_of_a_step("1"));
   return inputs;
 }
 

@@ -72,7 +72,8 @@ std::string letters_and_digits(std::string_view name) {
 
 class RowReading {
  public:
-  RowReading(const RunRow& row, const RowParts& parts) : row_(row), parts_(parts) {}
+  RowReading(const RunRow& row, const RowParts& parts, const std::vector<std::string>& sets)
+      : row_(row), parts_(parts), software_sets_(sets) {}
 
   RowScenario read() {
     s_.name = row_.id;
@@ -160,6 +161,9 @@ class RowReading {
     m.shared_experts = known->shared_experts;
     m.expert_ffn = known->expert_ffn;
     m.first_dense_layers = std::min(known->first_dense_layers, m.layers - 1);
+    m.expert_groups = known->expert_groups;
+    m.expert_groups_per_token = known->expert_groups_per_token;
+    m.alternate_window = known->alternate_window;
     m.kv_lora_rank = known->kv_lora_rank;
     m.q_lora_rank = known->q_lora_rank;
     m.rope_head_dim = known->rope_head_dim;
@@ -173,6 +177,11 @@ class RowReading {
                                         : "no record of the software stack " + row_.software);
     }
     s_.software = *stack;
+    if (!software_sets_.empty()) {
+      std::vector<std::string> sets = parts_.software_sets();
+      sets.insert(sets.end(), software_sets_.begin(), software_sets_.end());
+      s_.software = load_software(row_.software, sets);
+    }
     words_ = words_of(row_);
     return true;
   }
@@ -373,6 +382,7 @@ class RowReading {
 
   const RunRow& row_;
   const RowParts& parts_;
+  const std::vector<std::string>& software_sets_;
   RowWords words_;
   RowScenario out_;
   Scenario& s_ = out_.scenario;
@@ -382,11 +392,10 @@ class RowReading {
 
 RowParts::RowParts(const std::vector<std::string>& sets) {
   constexpr std::string_view kPrefix = "software.";
-  std::vector<std::string> of_software;
   Faults faults;
   for (const std::string& set : sets) {
     if (set.starts_with(kPrefix)) {
-      of_software.push_back(set.substr(kPrefix.size()));
+      software_sets_.push_back(set.substr(kPrefix.size()));
     } else {
       faults.add(
           {.field = "--set",
@@ -396,7 +405,7 @@ RowParts::RowParts(const std::vector<std::string>& sets) {
   }
   faults.throw_if_any();
   for (const std::string& name : catalog_names(CatalogKind::kSoftware)) {
-    software_.emplace(name, load_software(name, of_software));
+    software_.emplace(name, load_software(name, software_sets_));
   }
   for (const std::string& name : catalog_names(CatalogKind::kModels)) {
     models_.emplace(letters_and_digits(name), load_model(name));
@@ -425,8 +434,9 @@ const ModelArchitecture* RowParts::model(std::string_view name) const {
   return longest;
 }
 
-RowScenario scenario_of_row(const RunRow& row, const RowParts& parts) {
-  return RowReading(row, parts).read();
+RowScenario scenario_of_row(const RunRow& row, const RowParts& parts,
+                            const std::vector<std::string>& software_sets) {
+  return RowReading(row, parts, software_sets).read();
 }
 
 }  // namespace herdsim

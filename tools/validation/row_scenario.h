@@ -41,8 +41,11 @@ class RowParts {
   // The catalogue's model whose name the text begins with, written in any way; null where there is none.
   const ModelArchitecture* model(std::string_view name) const;
   const DeviceProfile& profile(const std::string& name) const { return profiles_.at(name); }
+  // Of a software stack, without "software.".
+  const std::vector<std::string>& software_sets() const { return software_sets_; }
 
  private:
+  std::vector<std::string> software_sets_;
   std::map<std::string, SoftwareStack, std::less<>> software_;
   std::map<std::string, DeviceProfile, std::less<>> profiles_;
   std::map<std::string, ModelArchitecture, std::less<>> models_;  // by letters and digits
@@ -54,6 +57,8 @@ struct RowScenario {
   std::string skipped_because;
 };
 
-RowScenario scenario_of_row(const RunRow& row, const RowParts& parts);
+// `software_sets` are more of them, for this row.
+RowScenario scenario_of_row(const RunRow& row, const RowParts& parts,
+                            const std::vector<std::string>& software_sets = {});
 
 }  // namespace herdsim

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -19,8 +20,11 @@ namespace {
 constexpr int kPatienceMilliseconds = 60'000;
 
 [[noreturn]] void fail(sqlite3* database, const std::string& path) {
+  const int cause = sqlite3_system_errno(database);
   throw SpecError(
-      {{.file = path, .problem = fmt::format("the run database: {}", sqlite3_errmsg(database))}});
+      {{.file = path,
+        .problem = fmt::format("the run database: {}{}", sqlite3_errmsg(database),
+                               cause == 0 ? "" : fmt::format(": {}", std::strerror(cause)))}});
 }
 
 }  // namespace
@@ -130,7 +134,8 @@ void DatabaseConnection::bring_up_to_date() {
     if (version.integer(0) >= kSchemaVersion) return;
   }
   Transaction transaction(*this);
-  // Version 1 never wrote failures or links, whose columns have changed, and had no account of weeks.
+  // Version 1 never wrote failures or links, whose columns have changed, and had no account of
+  // weeks.
   execute("DROP TABLE IF EXISTS failures");
   execute("DROP TABLE IF EXISTS links");
   execute("DROP VIEW IF EXISTS v_time_account");

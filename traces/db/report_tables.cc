@@ -56,6 +56,9 @@ constexpr ReportQuery kQueries[] = {
     {"comparisons", "comparisons",
      "SELECT suite, name, quantity, unit, predicted, published, allowed, source FROM comparisons "
      "ORDER BY suite, name, quantity"},
+    {"tornado", "tornado",
+     "SELECT run_id, input, low, high, evidence, source, metric, value, value_low, value_high FROM "
+     "tornado WHERE run_id = (SELECT max(run_id) FROM tornado) ORDER BY input, metric"},
 };
 
 StoredValue value_of(const Statement& statement, int column) {

@@ -7,7 +7,7 @@
 namespace herdsim {
 namespace {
 
-constexpr double kBf16 = 2, kFp32 = 4;
+constexpr double kFp8 = 1, kBf16 = 2, kFp32 = 4;
 
 // A stack counts its feed-forward bytes for a gated MLP: gate, up and product; without the gate a
 // third is not there.
@@ -31,12 +31,70 @@ struct Widths {
     const double routed = static_cast<double>(model.experts_per_token) * load;
     ffn = (routed + static_cast<double>(model.shared_experts)) *
           static_cast<double>(model.expert_width());
-    sent = 2 * routed * static_cast<double>(model.hidden);
+    shared_ffn = static_cast<double>(model.shared_experts * model.expert_width());
+    sent = routed * static_cast<double>(model.hidden);
+    scores = static_cast<double>(model.experts);
   }
   double hidden, latent, query, keys_values, output, heads;
-  double ffn = 0;
-  double sent = 0;  // copies of the token at the experts, and what they made of them
+  double ffn = 0, shared_ffn = 0;  // of all experts that the token visits, and of the shared ones
+  double sent = 0;                 // copies of the token at the experts; they send back as much
+  double scores = 0;               // of the router
 };
+
+// What of a layer is made again in the backward pass, and so not kept.
+struct Remade {
+  bool norms = false, core_attention = false, queries_keys_values = false, output = false;
+  bool second_stream = false;  // the residual stream between the blocks
+  bool product = false, up = false, half_of_up = false, shared_up = false, transfers = false;
+};
+
+Remade remade(const Training& training, bool with_experts) {
+  switch (training.recompute) {
+    case Recompute::kNone:
+      return {};
+    case Recompute::kSelective: {
+      const auto selects = [&](RecomputeModule module) { return training.selects(module); };
+      const bool whole = selects(with_experts ? RecomputeModule::kExperts : RecomputeModule::kMlp);
+      const bool shared = with_experts && selects(RecomputeModule::kSharedExperts);
+      return {.norms = selects(RecomputeModule::kNorms),
+              .core_attention = selects(RecomputeModule::kCoreAttention),
+              .queries_keys_values = selects(RecomputeModule::kMlaUpProjection),
+              .product = whole || selects(RecomputeModule::kActivation),
+              .up = whole,
+              .shared_up = shared,
+              .transfers = whole && with_experts};
+    }
+    case Recompute::kElementwise:
+      return {.norms = true, .product = true};
+    case Recompute::kHalfTheProducts:
+      return {.norms = true, .product = true, .half_of_up = true};
+    case Recompute::kKeepQkv:
+      return {.norms = true,
+              .core_attention = true,
+              .output = true,
+              .second_stream = true,
+              .product = true,
+              .up = true,
+              .transfers = true};
+    case Recompute::kKeepQkvAndOutput:
+      return {.norms = true,
+              .core_attention = true,
+              .output = true,
+              .product = true,
+              .up = true,
+              .transfers = true};
+    case Recompute::kFull:
+      return {.norms = true,
+              .core_attention = true,
+              .queries_keys_values = true,
+              .output = true,
+              .second_stream = true,
+              .product = true,
+              .up = true,
+              .transfers = true};
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -56,7 +114,11 @@ std::vector<ActivationTensor> activation_tensors(const ModelArchitecture& model,
       {"product", kBf16 * w.ffn},
   };
   if (model.is_latent()) tensors.push_back({"latents", kBf16 * w.latent, true});
-  if (with_experts) tensors.push_back({"tokens at experts and back", kBf16 * w.sent});
+  if (with_experts) {
+    tensors.push_back({"tokens at experts", kBf16 * w.sent});
+    tensors.push_back({"results of experts", kBf16 * w.sent});
+    tensors.push_back({"scores of the router", kFp32 * w.scores, true});
+  }
   return tensors;
 }
 
@@ -82,46 +144,50 @@ LayerActivations layer_activations(const ModelArchitecture& model, const Paralle
     full += kBf16 * (w.keys_values - static_cast<double>(2 * model.kv_width())) / tp;
   }
 
-  // The attention output is the last of the stack's hidden bytes that it would free.
-  const double output_kept = std::min(kBf16, software.activation_hidden_bytes) * w.output / tp;
-  const double stream_bytes = std::max(0.0, software.activation_hidden_bytes - kBf16);
-  double stream_kept = stream_bytes * w.hidden * stream_share;
-  if (splits_sequence && !software.tp_regather_in_backward) {
-    // Beyond the two residual streams these are inputs of column-parallel layers, kept as gathered.
-    const double inputs = std::clamp(stream_bytes - 2 * kBf16, 0.0, 2 * kBf16);
-    stream_kept += inputs * w.hidden * (1 - 1 / tp);
-  }
-  const double qkv_kept = (kBf16 * w.query + kBf16 * w.keys_values) / tp;
-  const double latents_kept = kBf16 * w.latent * stream_share;
-  const double ffn_kept =
-      (software.activation_ffn_bytes * gate_share(model) * w.ffn + kBf16 * w.sent) / tp;
-  const double log_sum_exp = kFp32 * w.heads / tp;
-
+  const bool fp8 = training.precision == DataType::kFp8;
+  const double input_bytes = fp8 && software.fp8_keeps_inputs ? kFp8 : kBf16;
+  const Remade again = form.recomputes ? remade(training, with_experts) : Remade{};
   LayerActivations result;
-  switch (form.recomputes ? training.recompute : Recompute::kNone) {
-    case Recompute::kNone:
-      result.kept = stream_kept + latents_kept + qkv_kept + output_kept + ffn_kept + log_sum_exp;
-      break;
-    case Recompute::kSelective:
-      result.kept = stream_kept + latents_kept + qkv_kept + output_kept + ffn_kept;
-      break;
-    case Recompute::kElementwise:
-      result.kept = 2 * kBf16 * w.hidden * stream_share + latents_kept + qkv_kept + output_kept +
-                    (kBf16 * (model.gated_mlp ? 2 : 1) * w.ffn + kBf16 * w.sent) / tp + log_sum_exp;
-      break;
-    case Recompute::kHalfTheProducts:
-      result.kept = 2 * kBf16 * w.hidden * stream_share + latents_kept + qkv_kept + output_kept +
-                    (kBf16 * w.ffn + kBf16 * w.sent) / tp + log_sum_exp;
-      break;
-    case Recompute::kKeepQkv:
-      result.kept = kBf16 * w.hidden * stream_share + latents_kept + qkv_kept;
-      break;
-    case Recompute::kKeepQkvAndOutput:
-      result.kept = 2 * kBf16 * w.hidden * stream_share + latents_kept + qkv_kept;
-      break;
-    case Recompute::kFull:
-      result.kept = kBf16 * w.hidden * stream_share;
-      break;
+  double& kept = result.kept;
+
+  // Of the stack's bytes a hidden channel the last two are the attention output, the first four the
+  // residual streams into both norms, and what else there is, the norms' outputs and copies, goes
+  // where norms are made again.
+  const double stream_bytes = std::max(0.0, software.activation_hidden_bytes - kBf16);
+  const double streams = again.second_stream ? kBf16
+                         : again.norms       ? 2 * kBf16
+                                             : std::min(stream_bytes, 2 * kBf16);
+  const double norms = again.norms ? 0 : std::max(0.0, stream_bytes - 2 * kBf16);
+  const double inputs = std::min(norms, 2 * kBf16);  // of the column-parallel products
+  kept += (streams + norms - inputs + inputs * input_bytes / kBf16) * w.hidden * stream_share;
+  if (splits_sequence && !software.tp_regather_in_backward) {
+    // Those inputs are kept as gathered.
+    kept += inputs * input_bytes / kBf16 * w.hidden * (1 - 1 / tp);
+  }
+  // Latents are the inputs that queries, keys and values are made of; only a layer that is made
+  // again from its own input has none.
+  const bool whole_layer = again.queries_keys_values && again.second_stream;
+  if (!whole_layer) kept += kBf16 * w.latent * stream_share;
+  if (!again.queries_keys_values) kept += (kBf16 * w.query + kBf16 * w.keys_values) / tp;
+  if (!again.output) {
+    const double bytes = fp8 ? software.fp8_attention_output_bytes : kBf16;
+    kept += std::min(bytes, software.activation_hidden_bytes) * w.output / tp;
+  }
+  if (!again.core_attention) kept += kFp32 * w.heads / tp;
+
+  // Of the stack's bytes a feed-forward channel two are the product, the others gate and up, and
+  // copies. A product that is made again is made from gate and up.
+  const double ffn_bytes = software.activation_ffn_bytes * gate_share(model);
+  const double product_bytes = std::min(kBf16, ffn_bytes);
+  double up_bytes = ffn_bytes - product_bytes;
+  if (again.product) up_bytes = (model.gated_mlp && !again.half_of_up ? 2 : 1) * kBf16;
+  if (fp8 && software.fp8_keeps_activation_inputs) up_bytes *= kFp8 / kBf16;
+  const double routed_ffn = w.ffn - (again.shared_up ? w.shared_ffn : 0);
+  if (!again.up) kept += up_bytes * routed_ffn / tp;
+  if (!again.product) kept += product_bytes * input_bytes / kBf16 * routed_ffn / tp;
+  if (!again.transfers) {
+    kept += (input_bytes + (software.keeps_expert_results ? kBf16 : 0)) * w.sent / tp;
+    kept += kFp32 * w.scores * stream_share;
   }
 
   const double freed = std::max(0.0, full - result.kept);

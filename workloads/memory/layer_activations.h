@@ -25,6 +25,17 @@
 // output) and `activation_ffn_bytes` (6); Q, K, V and the log-sum-exp are always kept. One that
 // frees the norm outputs and the product, which cost no GEMM to compute again, has 6 and 4. What is
 // freed is back during the pass of its layer, one layer at a time.
+//
+// Selective recomputation frees what its modules make (RecomputeModule): core attention the
+// log-sum-exp, norms their outputs, the activation function the product, the up-projections of
+// latent attention Q, K and V, a feed-forward layer or experts all but their input.
+//
+// With fp8 products a stack may keep their inputs at a byte (norm outputs, product, tokens at
+// experts: Transformer Engine v1.12, module/linear.py, saves the fp8 copy), gate and up as well
+// (Megatron-LM's activation_func_fp8_input_store), and the attention output at 3 bytes, in bf16 for
+// its kernel and in fp8 for the projection, or at 1.5 (E5M6). DeepSeek-V3 (arXiv:2412.19437, sections
+// 3.2.3 and 3.3.3) does all of this: norms, up-projections and products made again, inputs, gate and
+// up in fp8, the attention output in E5M6. Scales of blocks, 3 % of an fp8 tensor, are left out.
 #pragma once
 
 #include <cstdint>

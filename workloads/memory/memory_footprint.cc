@@ -78,6 +78,16 @@ int64_t communicators(const ParallelPlan& plan) {
   return count;
 }
 
+// The pool of whole tensors that a host far ahead of its GPU leaves behind; no more than its layers make in a pass each way.
+double transfers_in_flight(const MemoryQuestion& q, const StageLayout& layout) {
+  constexpr double kTransfersOfALayer = 8;
+  const bool waits = q.plan.pp > 1 && !q.software.p2p_async;
+  if (q.plan.tp == 1 || !q.plan.sequence_parallel || waits) return 0;
+  const double tensors = std::min(q.software.transfer_tensors_in_flight,
+                                  kTransfersOfALayer * as_double(layout.total_layers()));
+  return tensors * 2 * as_double(q.tokens() * q.model.hidden);
+}
+
 State state_of(const MemoryQuestion& q, const StageLayout& layout) {
   const StageParameters p = stage_parameters(q.model, q.plan, layout);
   const StageParameters layer = layer_of(q.model, q.plan, q.model.is_moe());
@@ -90,7 +100,7 @@ State state_of(const MemoryQuestion& q, const StageLayout& layout) {
   State state;
   if (!gathers) state.weights = weight_bytes(p, q.training.precision);
   state.gradients = gradient * (shards_gradients(q.plan.shard) ? in_shards : p.total());
-  state.gradients += q.assumptions.extra_state_bytes * p.total();
+  state.gradients += q.software.gradient_copy_bytes * p.total();
   state.optimizer = q.training.optimizer_state_bytes() *
                     (q.plan.shard == Sharding::kNone ? p.total() : in_shards);
 
@@ -101,6 +111,7 @@ State state_of(const MemoryQuestion& q, const StageLayout& layout) {
     state.communication +=
         4 * 2 * as_double(q.tokens() * q.model.hidden) / (split ? as_double(q.plan.tp) : 1.0);
   }
+  state.communication += transfers_in_flight(q, layout);
   if (gathers || shards_gradients(q.plan.shard)) {
     const double layers = std::min(kUnitsInFlight, as_double(layout.total_layers()));
     const double units = layers * layer.total() + outside_layers(q.model, q.plan, layout);

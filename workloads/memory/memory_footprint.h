@@ -52,9 +52,6 @@ struct MemoryAssumptions {
   // What the caching allocator reserves and cannot use, of all it serves: 0 with expandable
   // segments, to 0.10.
   double fragmentation = 0.03;
-  // Bytes a parameter of the stage that a stack keeps beside: bf16 gradient buckets, a gather
-  // buffer. 0 to 4.
-  double extra_state_bytes = 0;
 };
 
 // The references must outlive the call only.

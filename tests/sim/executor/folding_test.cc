@@ -80,7 +80,7 @@ TEST_P(Folding, gives_every_rank_and_link_what_the_whole_job_gives_it) {
 }
 
 TEST_P(Folding, gives_the_result_of_the_whole_job) {
-  const Scenario scenario = GetParam().scenario();
+  const Scenario& scenario = GetParam().scenario();
   const StepResult folded = simulate_step(scenario, {.fold = true}).result;
   const StepResult whole = simulate_step(scenario, {.fold = false}).result;
   EXPECT_EQ(whole.simulated_ranks, scenario.gpus);

@@ -154,6 +154,68 @@ void append_uneven(std::vector<JobCase>& cases) {
       joined({{"model.tied_embeddings=true"}, kSlowGpu}));
 }
 
+// Fabrics without a switch above all others, and sums in the switches.
+void append_meshes(std::vector<JobCase>& cases) {
+  const auto add = [&](std::string name, const SmallPlan& plan,
+                       const std::vector<std::string>& more, const char* base = kRoce) {
+    cases.push_back({std::move(name), base, small_job(plan, more)});
+  };
+  const SmallPlan plan{.tp = 4, .pp = 4, .dp = 4};
+  const std::vector<std::string> torus = {"cluster.base=tpu-v4-4k", "cluster.gpus=64",
+                                          "cluster.torus=[4, 4, 4]"};
+  const std::vector<std::string> experts = {"model.experts=8", "model.experts_per_token=2",
+                                            "model.expert_ffn=4096", "parallel.ep=4"};
+  add("torus", plan, torus);
+  add("torus without ends joined, experts", plan,
+      joined({torus, experts, {"cluster.torus_wraps=false"}}));
+  add("torus, axes across", {.tp = 8, .pp = 2, .dp = 4}, torus);
+  add("torus, groups that are no boxes", {.tp = 2, .pp = 3, .dp = 6}, torus);
+  add("torus, slow chip", plan, joined({torus, kSlowNic}));
+  add("dragonfly", plan,
+      {"cluster.base=frontier-38k", "cluster.gpus=64", "cluster.gpus_per_tor=4",
+       "cluster.gpus_per_pod=16", "cluster.local_lanes=2", "cluster.global_lanes=1"});
+  add("dragonfly, experts, a switch down for a while", {.tp = 2, .pp = 2, .dp = 16},
+      joined({experts,
+              {"cluster.base=frontier-38k", "cluster.gpus=64", "cluster.gpus_per_tor=4",
+               "cluster.gpus_per_pod=16", "cluster.local_lanes=2", "cluster.global_lanes=1",
+               "cluster.degraded={tor: 1 down: true at_s: 0.02 for_s: 0.05}"}}));
+  add("graph", {.tp = 8, .pp = 2, .dp = 16}, {"cluster.base=leaf-spine-256"});
+  add("graph, a switch at half, random hosts", {.tp = 2, .pp = 4, .dp = 16},
+      {"cluster.base=leaf-spine-256", "cluster.degraded={tor: 2 uplink_factor: 0.5}",
+       "cluster.placement=RANDOM_HOSTS"});
+  add("sums in the switches", {.tp = 8, .pp = 2, .dp = 8},
+      {"parallel.shard=NONE", "cluster.in_network_reduction=true"}, kRails);
+  add("sums in the switches, tensor parallel over hosts", {.tp = 16, .dp = 4},
+      joined({{"parallel.shard=NONE", "cluster.in_network_reduction=true",
+               "parallel.sequence_parallel=false"},
+              kSlowNic}),
+      kRails);
+}
+
+// A job that another, or two, meet on the fabric.
+void append_shared(std::vector<JobCase>& cases) {
+  const auto add = [&](std::string name, const SmallPlan& plan,
+                       const std::vector<std::string>& more) {
+    cases.push_back({std::move(name), kRoce, small_job(plan, more)});
+  };
+  const SmallPlan plan{.tp = 2, .pp = 2, .dp = 8}, wide{.dp = 32, .micro_batches = 2};
+  const std::vector<std::string> random = {"cluster.placement=RANDOM_HOSTS"};
+  add("beside a twin, tight pods", plan, joined({kTightPods, {other_job(plan, random)}}));
+  add("beside another shape, tight pods, slow GPU", plan,
+      joined({kTightPods, kSlowGpu, {other_job(wide, random)}}));
+  add("beside a job with a slow NIC, tight pods", wide,
+      joined({kTightPods, {other_job(plan, joined({random, kSlowNic}))}}));
+  add("beside two jobs, one later, tight pods", plan,
+      joined({kTightPods,
+              {other_job(wide, random, 0.01), other_job({.tp = 4, .pp = 2, .dp = 4}, random)}}));
+  add("beside a job in the same racks, a ToR flaps", {.tp = 2, .pp = 4, .dp = 8},
+      {"cluster.degraded={tor: 1 uplink_factor: 0.1 at_s: 0.02 for_s: 0.05}",
+       "cluster.nic_gigabits_per_second=10", "cluster.tor_uplinks=4",
+       "cluster.unavailable_hosts=[1, 3, 5, 7, 9, 11, 13, 15]", other_job(plan, {})});
+  add("beside constant traffic, tight pods", plan,
+      joined({kTightPods, {"other_traffic.tor_uplinks=0.4", "other_traffic.pod_uplinks=0.7"}}));
+}
+
 void append_rows(std::vector<JobCase>& cases) {
   for (const std::string& schedule : schedule_names()) {
     SmallPlan plan{.tp = 2, .pp = 4, .dp = 4, .micro_batches = 8, .schedule = schedule};
@@ -173,12 +235,17 @@ void append_rows(std::vector<JobCase>& cases) {
 
 }  // namespace
 
-std::vector<JobCase> job_cases() {
-  std::vector<JobCase> cases;
-  append_named(cases);
-  append_uneven(cases);
-  append_rows(cases);
-  return cases;
+const std::vector<JobCase>& job_cases() {
+  static const std::vector<JobCase> kCases = [] {
+    std::vector<JobCase> cases;
+    append_named(cases);
+    append_uneven(cases);
+    append_meshes(cases);
+    append_shared(cases);
+    append_rows(cases);
+    return cases;
+  }();
+  return kCases;
 }
 
 }  // namespace herdsim

@@ -9,14 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "sim/collectives/nccl_tuning.h"
 #include "sim/costing/cost_pass.h"
 #include "sim/executor/step_executor.h"
 #include "sim/symmetry/folded_job.h"
 #include "tools/scenario/load_scenario.h"
+#include "tools/simulation/network_tuning.h"
 #include "tools/simulation/simulate_step.h"
-#include "topologies/link_capacity.h"
-#include "topologies/routing.h"
 #include "workloads/lowering.h"
 
 namespace herdsim {
@@ -27,6 +25,9 @@ struct SmallPlan {
   int64_t micro_batches = 4;
   std::string schedule = "1f1b";
 };
+
+// The scenario that small_job() overrides.
+constexpr const char* kSmallJobBase = "llama3-405b-16384";
 
 // Overrides that make a catalogue scenario a small job of one layer a model chunk.
 inline std::vector<std::string> small_job(const SmallPlan& plan,
@@ -54,30 +55,18 @@ inline std::vector<std::string> small_job(const SmallPlan& plan,
   return sets;
 }
 
+// The override that puts such a job beside another on its machine.
+inline std::string other_job(const SmallPlan& plan, const std::vector<std::string>& more,
+                             double begins_s = 0) {
+  std::string text = "other_jobs={scenario: \"llama3-405b-16384\" begins_s: " + std::to_string(begins_s);
+  for (const std::string& set : small_job(plan, more)) text += " set: \"" + set + "\"";
+  return text + "}";
+}
+
 class PlannedJob {
  public:
   explicit PlannedJob(Scenario s)
-      : scenario(std::move(s)),
-        row(*find_schedule(scenario.training.schedule)),
-        workload{scenario.model, scenario.plan, scenario.training, scenario.software},
-        graph(lower_step(workload, row, layout_stages(scenario.model, scenario.plan, row))),
-        costs(cost_graph(graph, scenario.profile, scenario.software)),
-        placement(placement_of(scenario)),
-        fabric(find_topology(scenario.cluster.topology)->build(scenario.cluster)),
-        links(bind_impaired(fabric, link_conditions(fabric, scenario.cluster, placement))),
-        factors(factors_of(scenario)),
-        tuning(h100_tuning(scenario.cluster.nccl_version)),
-        machine{.fabric = fabric,
-                .placement = placement,
-                .capacity = links.capacity,
-                .compute_factor = factors,
-                .tuning = tuning,
-                .sms_per_gpu = scenario.profile.sms,
-                .spread = lane_spread(scenario.cluster),
-                .seed = scenario.seed,
-                .line_share = scenario.cluster.nic_efficiency,
-                .changes = links.changes},
-        map(map_job(graph, machine)) {}
+      : scenario(std::move(s)), state(machine_of(scenario)), on(scenario, state, 0) {}
   PlannedJob(const PlannedJob&) = delete;  // members refer to each other
   PlannedJob& operator=(const PlannedJob&) = delete;
 
@@ -85,35 +74,24 @@ class PlannedJob {
   JobClasses singles() const { return no_classes(graph, machine, map); }
   FoldedJob fold_with(const JobClasses& of) const { return fold(graph, machine, map, of); }
   StepOutcome run(const FoldedJob& job, const std::vector<RankClassId>& traced = {}) const {
-    return execute_step(graph, costs, map, job, tuning, scenario.profile.sms, traced);
+    return run(job, ExecutionChoice{.traced = traced});
+  }
+  StepOutcome run(const FoldedJob& job, const ExecutionChoice& choice) const {
+    return execute_step(graph, costs, map, job, tuning, scenario.profile.sms, choice);
   }
 
   const Scenario scenario;
-  const ScheduleRow& row;
-  const WorkloadSpec workload;
-  OpGraph graph;
-  CostedGraph costs;
-  const TypedVector<RankId, GpuId> placement;
-  Fabric fabric;
-  const LinkConditions links;
-  const TypedVector<RankId, double> factors;
-  const NcclTuning tuning;
-  const Machine machine;
-  const JobMap map;
-
- private:
-  static LinkConditions bind_impaired(Fabric& fabric, LinkConditions links) {
-    fabric.let_bind(links.impaired);
-    return links;
-  }
-  static TypedVector<RankId, double> factors_of(const Scenario& scenario) {
-    TypedVector<RankId, double> factors(static_cast<size_t>(scenario.gpus), 1.0);
-    for (const Degradation& part : scenario.cluster.degraded) {
-      if (part.gpu < 0) continue;
-      factors[RankId(static_cast<size_t>(part.gpu))] *= part.compute_factor;
-    }
-    return factors;
-  }
+  const MachineState state;
+  JobOnMachine on;
+  OpGraph& graph = on.graph;
+  CostedGraph& costs = on.costs;
+  const NcclTuning& tuning = on.tuning;
+  const Machine& machine = on.machine;
+  const JobMap& map = on.map;
+  const TypedVector<RankId, double>& factors = on.factors;
+  const Fabric& fabric = state.fabric;
+  const LinkConditions& links = state.links;
+  const TypedVector<RankId, GpuId>& placement = on.placement;
 };
 
 }  // namespace herdsim

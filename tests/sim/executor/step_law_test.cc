@@ -7,10 +7,9 @@
 namespace herdsim {
 namespace {
 
-constexpr const char* kBase = "llama3-405b-16384";
 
 StepResult simulated(const SmallPlan& plan, const std::vector<std::string>& more = {}) {
-  return simulate_step(load_scenario(kBase, small_job(plan, more)), {}).result;
+  return simulate_step(load_scenario(kSmallJobBase, small_job(plan, more)), {}).result;
 }
 
 Duration computed(const PlannedJob& job, const Program& program) {
@@ -73,7 +72,7 @@ TEST(Step, is_the_same_each_time) {
 
 TEST(Step, of_one_gpu_is_the_sum_of_its_kernels) {
   for (const char* schedule : {"1f1b", "gpipe"}) {
-    const PlannedJob job(load_scenario(kBase, small_job({.schedule = schedule}, kFastHost)));
+    const PlannedJob job(load_scenario(kSmallJobBase, small_job({.schedule = schedule}, kFastHost)));
     const StepOutcome outcome = job.run(job.fold_with(job.classes()));
     EXPECT_EQ(outcome.makespan, computed(job, job.graph.programs[ProgramId(0)]));
   }
@@ -82,7 +81,7 @@ TEST(Step, of_one_gpu_is_the_sum_of_its_kernels) {
 TEST(Step, of_tensor_parallel_ranks_without_overlap_is_the_sum_of_kernels_and_transfers) {
   std::vector<std::string> serial = kFastHost;
   serial.push_back("software.tp_backward_overlap=false");
-  const PlannedJob job(load_scenario(kBase, small_job({.tp = 8}, serial)));
+  const PlannedJob job(load_scenario(kSmallJobBase, small_job({.tp = 8}, serial)));
   const StepOutcome outcome = job.run(job.fold_with(job.classes()));
   Duration sum = computed(job, job.graph.programs[ProgramId(0)]);
   for (const Op& op : job.graph.programs[ProgramId(0)].ops) {
@@ -101,16 +100,17 @@ TEST(Step, of_tensor_parallel_ranks_without_overlap_is_the_sum_of_kernels_and_tr
 // others, and one of those may be what the step waits for. Such a gain stays below a per cent.
 TEST(Step, is_never_faster_for_a_slower_part) {
   for (const JobCase& c : job_cases()) {
-    const Scenario nominal = c.scenario();
+    const Scenario& nominal = c.scenario();
     const double tolerance = nominal.cluster.gpus_per_pod == 64 ? 0.01 : 0;
     const Duration before = simulate_step(nominal, {}).result.step_time;
-    for (const char* how : {"compute_factor: 0.6", "nic_factor: 0.2"}) {
+    for (const Degradation& how : {Degradation{.compute_factor = 0.6}, Degradation{.nic_factor = 0.2}}) {
       for (const int64_t gpu : {int64_t{0}, nominal.gpus / 2, nominal.gpus - 1}) {
-        JobCase worse = c;
-        worse.sets.push_back("cluster.degraded={gpu: " + std::to_string(gpu) + " " + how + "}");
-        EXPECT_GE(simulate_step(worse.scenario(), {}).result.step_time.seconds(),
+        Scenario worse = nominal;
+        worse.cluster.degraded.push_back(how);
+        worse.cluster.degraded.back().gpu = gpu;
+        EXPECT_GE(simulate_step(worse, {}).result.step_time.seconds(),
                   before.seconds() * (1 - tolerance))
-            << c.name << ", " << worse.sets.back();
+            << c.name << ", GPU " << gpu << (how.nic_factor < 1 ? ", its NIC" : "");
       }
     }
   }
@@ -152,7 +152,7 @@ TEST(Step, of_equal_stages_and_free_transfers_idles_as_its_schedule_s_closed_for
 }
 
 TEST(Step, traces_only_what_is_asked_and_is_not_changed_by_it) {
-  const Scenario scenario = job_cases().front().scenario();
+  const Scenario& scenario = job_cases().front().scenario();
   const StepSimulation plain = simulate_step(scenario, {});
   const StepSimulation traced = simulate_step(scenario, {.traced_ranks = {RankId(0), RankId(9)}});
   EXPECT_TRUE(plain.trace.spans.empty());
@@ -166,7 +166,7 @@ TEST(Step, traces_only_what_is_asked_and_is_not_changed_by_it) {
 // Two stages of one rank each on a small cluster; programs are written by the test.
 class HandMade {
  public:
-  HandMade() : scenario_(load_scenario(kBase, small_job({.pp = 2}))) {
+  HandMade() : scenario_(load_scenario(kSmallJobBase, small_job({.pp = 2}))) {
     graph.grid = RankGrid({.pp = 2});
     work = graph.works.push_back({.kind = WorkKind::kCompute, .name = "product"});
     send = graph.works.push_back({.kind = WorkKind::kSend,

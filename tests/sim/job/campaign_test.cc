@@ -180,6 +180,12 @@ TEST(Campaign, removing_stragglers_gives_their_slowdown_back) {
       run_campaign(without_stragglers(spec), model, {}).effective_training_time();
   // One host in ten slow by 10 % on nine tenths of the step: the whole job is.
   EXPECT_NEAR(with / without, 1 / 1.09, 0.01);
+  RunResult ranked = run_campaign(spec, model, {});
+  rank_contributions(spec, model, {}, ranked);
+  ASSERT_TRUE(ranked.without_stragglers);
+  EXPECT_EQ(ranked.without_stragglers->name, "slow_hosts");
+  EXPECT_DOUBLE_EQ(ranked.without_stragglers->if_changed, without);
+  EXPECT_NEAR(ranked.without_stragglers->gain, without - with, 1e-12);
   request.reliability.evict_slow_after_s = 3600;
   EXPECT_GT(run(request).effective_training_time(), without - 0.01);
 }
@@ -215,6 +221,77 @@ TEST(Campaign, a_corruption_costs_its_latency_and_the_way_back) {
   const RunResult result = run(request);
   const double lost = result.time_account_seconds()[static_cast<size_t>(RunTerm::kLostWork)];
   EXPECT_NEAR(lost / result.interruptions(0) / corruption_loss({.interval = 300}, 14'400), 1, 0.17);
+}
+
+// Links and ToRs alone, a hundred times as often as published.
+CampaignRequest network_request(int64_t rails, int64_t planes, std::string_view policy) {
+  CampaignRequest request = llama3_request(4);
+  request.reliability.base = "hpn-links";
+  request.reliability.rate_scale = 100;
+  request.recovery.spares = 2048;
+  request.recovery.policy = policy;
+  request.machine.rails = rails;
+  request.machine.planes = planes;
+  return request;
+}
+
+TEST(Campaign, traffic_moves_to_other_ports_and_rails_where_the_fabric_has_them) {
+  const auto stops = [](int64_t rails, int64_t planes, std::string_view policy) {
+    const RunResult result = run(network_request(rails, planes, policy));
+    return std::pair(result.interruptions(0), result.interruptions(1));
+  };
+  const auto racks = stops(1, 1, "restart-with-spares");
+  EXPECT_GT(racks.first, 1000);
+  EXPECT_GT(racks.second, 50);
+  // A rack's ToR cuts its hosts off whatever the policy; one of a rail leaves them the other rails.
+  EXPECT_EQ(stops(1, 1, "rail-failover"), std::pair(0.0, racks.second));
+  EXPECT_EQ(stops(8, 1, "rail-failover"), std::pair(0.0, 0.0));
+  EXPECT_EQ(stops(8, 1, "restart-with-spares"), racks);
+  EXPECT_EQ(stops(8, 2, "restart-with-spares"), std::pair(0.0, 0.0));
+  // What does not stop the job slows it down, and is no failure of the forecast either.
+  const RunResult ports = run(network_request(8, 2, "restart-with-spares"));
+  EXPECT_GT(ports.time_account_seconds()[static_cast<size_t>(RunTerm::kSlowdown)], 0);
+  EXPECT_EQ(ports.expected_rate_per_hour, 0);
+  const RunResult rail = run(network_request(1, 1, "rail-failover"));
+  EXPECT_NEAR(rail.expected_rate_per_hour * 54 * 24 / racks.second, 1, 0.3);
+}
+
+TEST(Campaign, a_dead_tor_slows_every_nic_under_it) {
+  CampaignRequest request = network_request(8, 2, "restart-with-spares");
+  request.reliability.classes = {{.name = "nic_tor_link", .scale = 0}};
+  class Widest final : public StepTimeModel {
+   public:
+    Duration step_time(const Condition& condition) const override {
+      for (const SlowPart& part : condition.slow) EXPECT_EQ(part.nic_permille, 500);
+      if (condition.slow.size() > most) most = condition.slow.size();
+      return seconds(6);
+    }
+    mutable size_t most = 0;
+  };
+  const Widest model;
+  request.run.replicas = 1;
+  run_campaign(resolve(request), model, {});
+  EXPECT_GE(model.most, 16U);
+  EXPECT_EQ(model.most % 16, 0U);
+}
+
+TEST(Campaign, rates_follow_the_load) {
+  CampaignRequest request = llama3_request(40);
+  request.reliability.base = "rsc-1";
+  request.recovery.spares = 2048;
+  const RunResult always = run(request);
+  request.reliability.failure_rate_while_down = 0;
+  const RunResult never_down = run(request);
+  request.reliability.restarts_can_fail = false;
+  request.reliability.failure_rate_while_down = 1;
+  const RunResult resting = run(request);
+  EXPECT_EQ(never_down.fingerprint(), resting.fingerprint());
+  // Of all failures, as many strike while the job is down as it is down; 5 sigma of 28,000 counts.
+  const double up = always.kept_step_share() +
+                    always.time_account_seconds()[static_cast<size_t>(RunTerm::kLostWork)] /
+                        always.mean_horizon_seconds();
+  EXPECT_NEAR(never_down.unexpected() / always.unexpected(), up, 0.04);
+  EXPECT_GT(never_down.effective_training_time(), always.effective_training_time());
 }
 
 TEST(Campaign, replica_level_recovery_costs_its_stall_and_a_share_of_the_restart) {
@@ -299,8 +376,9 @@ TEST(CampaignSpec, a_save_longer_than_its_interval_warns) {
   CampaignRequest request = llama3_request(1);
   request.checkpoint.interval_s = 20;
   const CampaignSpec spec = resolve(request);
-  ASSERT_EQ(spec.warnings.size(), 1u);
+  ASSERT_EQ(spec.warnings.size(), 2u);
   EXPECT_NE(spec.warnings[0].find("saves queue"), std::string::npos);
+  EXPECT_NE(spec.warnings[1].find("the store of 240 PB holds"), std::string::npos);
 }
 
 TEST(CampaignSpec, interval_rules_follow_their_forms) {

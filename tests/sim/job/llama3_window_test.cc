@@ -74,6 +74,7 @@ TEST(Llama3, corruptions_are_few_and_costly) {
   RunResult result = run_campaign(spec, model, {.threads = 2});
   rank_contributions(spec, model, {.threads = 2}, result);
   ASSERT_EQ(result.contributions.size(), 20u);
+  EXPECT_FALSE(result.without_stragglers);  // the day's heat is nobody's fault
   EXPECT_EQ(result.contributions[0].name, "faulty_gpu");
   EXPECT_EQ(result.contributions[1].name, "silent_data_corruption");
   for (size_t i = 1; i < result.contributions.size(); ++i) {

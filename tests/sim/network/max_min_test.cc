@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Bandwidth rate(int64_t n) { return Bandwidth::from_bytes_per_second(n); }
+Bandwidth per_second(int64_t n) { return Bandwidth::from_bytes_per_second(n); }
 
 // The property that defines max-min fairness. With whole bytes a saturated link may keep less than
 // one byte a second for each crossing that stopped there.
@@ -74,28 +74,28 @@ TEST(MaxMin, the_order_of_flows_and_links_does_not_matter) {
 
 TEST(MaxMin, the_textbook_line_network) {
   // Bertsekas and Gallager: one long flow over two links, one short flow on each.
-  const std::array<Bandwidth, 2> capacities = {rate(10), rate(30)};
+  const std::array<Bandwidth, 2> capacities = {per_second(10), per_second(30)};
   const std::array<Crossing, 2> both = {{{LinkId(0)}, {LinkId(1)}}};
   const std::array<Crossing, 1> first = {{{LinkId(0)}}}, second = {{{LinkId(1)}}};
   const std::array<FlowPath, 3> flows = {{{both}, {first}, {second}}};
-  EXPECT_THAT(max_min_rates(capacities, flows), ElementsAre(rate(5), rate(5), rate(25)));
+  EXPECT_THAT(max_min_rates(capacities, flows), ElementsAre(per_second(5), per_second(5), per_second(25)));
 }
 
 TEST(MaxMin, tied_links_saturate_together_and_no_flow_gets_the_floor_of_another) {
   // Two links of 5 share flow b; one at a time, c would get 3 of its link and a 2 of its.
-  const std::array<Bandwidth, 2> capacities = {rate(5), rate(5)};
+  const std::array<Bandwidth, 2> capacities = {per_second(5), per_second(5)};
   const std::array<Crossing, 1> left = {{{LinkId(0)}}}, right = {{{LinkId(1)}}};
   const std::array<Crossing, 2> both = {{{LinkId(0)}, {LinkId(1)}}};
   const std::array<FlowPath, 3> flows = {{{left}, {both}, {right}}};
-  EXPECT_THAT(max_min_rates(capacities, flows), ElementsAre(rate(2), rate(2), rate(2)));
+  EXPECT_THAT(max_min_rates(capacities, flows), ElementsAre(per_second(2), per_second(2), per_second(2)));
 }
 
 TEST(MaxMin, a_flow_without_links_runs_at_its_cap_and_a_dead_link_stops_its_flows) {
-  const std::array<Bandwidth, 2> capacities = {rate(0), rate(8)};
+  const std::array<Bandwidth, 2> capacities = {per_second(0), per_second(8)};
   const std::array<Crossing, 2> dead = {{{LinkId(0)}, {LinkId(1)}}};
   const std::array<Crossing, 1> alive = {{{LinkId(1), 2}}};
-  const std::array<FlowPath, 3> flows = {{{{}, rate(7)}, {dead}, {alive}}};
-  EXPECT_THAT(max_min_rates(capacities, flows), ElementsAre(rate(7), rate(0), rate(4)));
+  const std::array<FlowPath, 3> flows = {{{{}, per_second(7)}, {dead}, {alive}}};
+  EXPECT_THAT(max_min_rates(capacities, flows), ElementsAre(per_second(7), per_second(0), per_second(4)));
 }
 
 // A system with a cyclic symmetry of order `copies`: link class a has copies[a] links, and member i

@@ -107,6 +107,32 @@ TEST(FailureDomains, a_scope_never_takes_more_than_the_job_has) {
   EXPECT_EQ(machine.units(Exposure::kHost), 2048);
 }
 
+// A ToR of a rack holds all NICs of a few hosts; one of a rail holds a NIC of many.
+TEST(FailureDomains, a_tor_reaches_the_hosts_that_are_cabled_to_it) {
+  const FailureDomains racks{.gpus = 1024, .gpus_per_tor = 16};
+  const FailureDomains rails{.gpus = 1024, .gpus_per_tor = 32, .rails = 8};
+  const FailureDomains ports{.gpus = 1024, .gpus_per_tor = 128, .rails = 8, .planes = 2};
+  EXPECT_EQ(racks.hosts_lost(Scope::kTor), 2);
+  EXPECT_EQ(rails.hosts_lost(Scope::kTor), 32);
+  EXPECT_EQ(ports.hosts_lost(Scope::kTor), 128);
+  EXPECT_EQ(rails.units(Exposure::kTor), 32);
+  EXPECT_EQ(ports.units(Exposure::kTor), 16);
+  EXPECT_EQ(ports.units(Exposure::kNicLink), 2048);
+  EXPECT_EQ(racks.gpus_under_tor_of(21).size(), 16U);
+  EXPECT_EQ(racks.gpus_under_tor_of(21).front(), 16);
+  for (const FailureDomains& machine : {racks, rails, ports}) {
+    for (const int64_t gpu : {0, 21, 300, 1023}) {
+      const std::vector<int64_t> under = machine.gpus_under_tor_of(gpu);
+      EXPECT_EQ(static_cast<int64_t>(under.size()), machine.gpus_per_tor) << gpu;
+      EXPECT_TRUE(std::find(under.begin(), under.end(), gpu) != under.end()) << gpu;
+      // Whoever is under it sees the same ToR.
+      EXPECT_EQ(machine.gpus_under_tor_of(under.back()), under) << gpu;
+    }
+  }
+  const FailureDomains part{.gpus = 40, .gpus_per_tor = 32, .rails = 8};
+  EXPECT_EQ(part.gpus_under_tor_of(10), (std::vector<int64_t>{2, 10, 18, 26, 34}));
+}
+
 TEST(Laws, quantiles_are_monotone_and_have_the_mean_they_are_given) {
   for (const DurationShape shape : {DurationShape::kConstant, DurationShape::kExponential,
                                     DurationShape::kLognormal, DurationShape::kWeibull}) {

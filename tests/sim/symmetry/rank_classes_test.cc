@@ -42,7 +42,7 @@ class Sights {
     for (size_t i = 0; i < lane.instances; ++i) {
       const int64_t own = classes_.lanes[l].class_of[i];
       sights[i].emplace(0, l, lane.shape_of[i], lane.own_bound[i].bytes_per_second());
-      for (const Crossing& crossing : lane.path(i)) {
+      for (const LaneCrossing& crossing : lane.path(i)) {
         const size_t slot = slot_[crossing.link.index()];
         sights[i].emplace(1, l, classes_.link_classes.class_of[slot], crossing.count);
         links_[slot].emplace(1, l, own, crossing.count);
@@ -147,7 +147,7 @@ TEST(FoldedJob, crossings_of_classes_add_up_to_those_of_the_job) {
       std::map<std::pair<uint32_t, uint32_t>, int64_t> whole, few;  // by transfer and link class
       const Lane& lane = job.map.lanes[l];
       for (size_t i = 0; i < lane.instances; ++i) {
-        for (const Crossing& crossing : lane.path(i)) {
+        for (const LaneCrossing& crossing : lane.path(i)) {
           const auto at =
               std::lower_bound(classes.links.begin(), classes.links.end(), crossing.link);
           const auto slot = static_cast<size_t>(at - classes.links.begin());

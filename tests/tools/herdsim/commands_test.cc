@@ -189,5 +189,39 @@ TEST(Commands, every_row_has_help_and_prints_it) {
   EXPECT_EQ(run_command({}).status, kExitDone);
 }
 
+TEST(CompareCommand, a_change_stands_for_the_first_scenario_with_it) {
+  const std::vector<std::string> small = {"--set", "gpus=256", "--set", "parallel.dp=2",
+                                          "--set", "training.global_batch=32",
+                                          "--set", "recovery.spares=0", "--format", "json"};
+  std::vector<std::string> change = {"compare", "llama3-405b-16384",
+                                     "training.precision=FP8;parallel.micro_batch=2"};
+  change.insert(change.end(), small.begin(), small.end());
+  const CommandOutput run = run_command(change);
+  ASSERT_EQ(run.status, kExitDone) << run.err;
+  const json both = json::parse(run.out);
+  EXPECT_EQ(both["b"], "training.precision=FP8;parallel.micro_batch=2");
+  std::vector<std::string> whole = {"step", "llama3-405b-16384", "--set", "training.precision=FP8",
+                                    "--set", "parallel.micro_batch=2"};
+  whole.insert(whole.end(), small.begin(), small.end() - 2);
+  EXPECT_EQ(both["step_time_s"]["b"], step_json_of(whole)["step_time_s"]);
+  EXPECT_EQ(run_command({"compare", "llama3-405b-16384", "training.precison=FP8"}).status,
+            kExitBadInput);
+}
+
+TEST(PlanCommand, the_whiteboard_answers_without_a_cluster) {
+  const CommandOutput rate = run_command({"plan", "--formulas", "--tflops-per-gpu", "400"});
+  EXPECT_EQ(rate.status, kExitDone) << rate.err;
+  EXPECT_NE(rate.out.find("40.4  bf16 dense"), std::string::npos) << rate.out;
+  const CommandOutput model =
+      run_command({"plan", "--formulas", "--model", "llama3-70b", "--tokens", "15e12", "--gpus", "8960",
+                   "--mfu", "0.4", "--format", "json"});
+  EXPECT_EQ(model.status, kExitDone) << model.err;
+  const json both = json::parse(model.out);
+  EXPECT_NEAR(both["budget"][0]["days"].get<double>(), 20.7, 0.05);
+  EXPECT_GT(both["formulas"]["rows"].size(), 8u);
+  EXPECT_EQ(run_command({"plan", "--formulas", "--model", "llama3-700b"}).status, kExitBadInput);
+  EXPECT_EQ(run_command({"plan", "--formulas", "--gpu-hours", "1e6"}).status, kExitBadInput);
+}
+
 }  // namespace
 }  // namespace herdsim

@@ -82,6 +82,23 @@ TEST(RunCommand, the_account_sums_and_the_ranking_names_what_fails) {
   EXPECT_LE(run["effective_training_time_p05"], run["effective_training_time_p95"]);
 }
 
+TEST(RunCommand, says_what_removing_the_stragglers_would_give) {
+  EXPECT_TRUE(run_json_of({})["without_stragglers"].is_null());
+  const std::vector<std::string> slow = {
+      "--set", "reliability.slow.fail_slow_compute.rate_per_hour=0.1", "--set",
+      "reliability.slow.fail_slow_compute.slowdown=0.5"};
+  const json run = run_json_of(slow);
+  const json& without = run["without_stragglers"];
+  EXPECT_EQ(without["name"], "fail_slow_compute");
+  EXPECT_GT(without["gain"].get<double>(), 0);
+  EXPECT_NEAR(without["effective_training_time"].get<double>() -
+                  run["effective_training_time"].get<double>(),
+              without["gain"].get<double>(), 1e-12);
+  std::vector<std::string> whole = slow;
+  whole.emplace_back("--no-fold");
+  EXPECT_EQ(run_json_of(whole)["fingerprint"], run["fingerprint"]);
+}
+
 TEST(RunCommand, the_answer_does_not_depend_on_threads_or_on_what_is_written) {
   const std::string folder = testing::TempDir();
   const std::string trace = folder + "herdsim_run.pftrace", db = folder + "herdsim_run.db";

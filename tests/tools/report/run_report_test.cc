@@ -38,15 +38,21 @@ RunResult synthetic_run() {
     run.replicas.push_back(replica);
   }
   run.contributions = {{.name = "gpu_thermal_interface_sensor",
-                        .if_halved = 0.96,
+                        .if_changed = 0.96,
                         .gain = 0.0287,
                         .gain_stderr = 0.0011,
                         .replicas = 2},
                        {.name = "diurnal_clock",
-                        .if_halved = 0.934,
+                        .if_changed = 0.934,
                         .gain = 0.002,
                         .gain_stderr = 0,
                         .replicas = 2}};
+  run.without_stragglers = {.name = "slow_hosts, bad_worker",
+                            .if_changed = 0.95,
+                            .gain = 0.0212,
+                            .gain_stderr = 0.001,
+                            .replicas = 2};
+  run.replicas.front().undetected_corruptions = 3;
   run.checkpoint = CheckpointFigures{.policy = "async",
                                      .rule = "fixed",
                                      .bytes = gigabytes(500),

@@ -129,5 +129,31 @@ TEST(Comparison, many_scenarios_fit_a_terminal) {
   EXPECT_THAT(all, HasSubstr("\nAD "));
 }
 
+// Every column of terms sums to its last line.
+TEST(Efficiency, of_many_steps_each_differs_from_the_first_by_terms_that_sum) {
+  const std::vector<StepResult> steps = {large_step(), slower_step(), large_step()};
+  std::istringstream lines(efficiency_matrix(steps));
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_THAT(line, HasSubstr("C - A"));
+  double sums[3] = {};
+  while (std::getline(lines, line)) {
+    double values[3];
+    std::istringstream last(line.substr(line.size() - 30));
+    std::vector<std::string> words;
+    for (std::string word; last >> word;) words.push_back(word);
+    ASSERT_GE(words.size(), 3u) << line;
+    for (size_t i = 0; i < 3; ++i) values[i] = std::stod(words[words.size() - 3 + i]);
+    if (line.starts_with("sum")) {
+      for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(sums[i], values[i], 0.05) << i;
+      EXPECT_GT(values[1], 0);
+      EXPECT_EQ(values[2], 0);
+      return;
+    }
+    for (size_t i = 0; i < 3; ++i) sums[i] += values[i];
+  }
+  FAIL() << "no sum";
+}
+
 }  // namespace
 }  // namespace herdsim

@@ -43,15 +43,40 @@ TEST(TopologyReport, tells_the_figures_of_metas_cluster_in_80_columns) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
+// 1,024 GPUs on any row.
+ClusterSpec thousand(const Topology& row) {
+  ClusterSpec spec = superpod(1024);
+  spec.topology = row.name;
+  if (row.name == "torus") spec.torus = {16, 8, 8};
+  if (row.name == "dragonfly") spec.gpus_per_pod = 256;
+  spec.local_lanes = 8;
+  if (row.name == "graph") {
+    spec.network.switches = {{"leaf \"a\""}, {"leaf b"}, {"spine", 2}};
+    spec.network.hosts = {{"rack a", 64}, {"rack b", 64}};
+    spec.network.links = {{.from = "rack a", .to = "leaf \"a\""},
+                          {.from = "rack b", .to = "leaf b"},
+                          {.from = "leaf \"a\"", .to = "spine", .lanes = 256},
+                          {.from = "leaf b", .to = "spine", .lanes = 256}};
+  }
+  return spec;
+}
+
 TEST(TopologyReport, json_says_the_same_as_the_facts_of_every_row) {
   for (const Topology& row : topologies()) {
-    ClusterSpec spec = superpod(1024);
-    spec.topology = row.name;
+    const ClusterSpec spec = thousand(row);
+    Faults faults;
+    append_cluster_faults(spec, "", faults);
+    ASSERT_TRUE(faults.empty()) << row.name << ": " << faults.list().front().field;
     const TopologyFacts facts = row.facts(spec);
     const auto json = nlohmann::json::parse(topology_json(spec));
     EXPECT_EQ(json["gpus"], facts.gpus);
     EXPECT_EQ(json["tors"], facts.tors);
     EXPECT_EQ(json["diameter_links"], facts.diameter);
+    EXPECT_EQ(json["degree"], facts.degree);
+    std::istringstream lines(topology_table(spec));
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(line.size(), 80U) << row.name << ": " << line;
+    }
     EXPECT_EQ(json["cluster_bisection_bytes_per_second"],
               facts.cluster_bisection.bytes_per_second());
     int64_t tor_lanes = 0;
@@ -103,6 +128,17 @@ TEST(TopologyReport, graphviz_has_a_node_a_vertex_and_an_edge_a_pair_of_links) {
   EXPECT_EQ(count(" -- "), fabric.links().size() / 2);
   EXPECT_EQ(count("[label="), fabric.nodes().size() + fabric.links().size() / 2);
   EXPECT_EQ(count("16 x 50 GB/s"), 2U);
+}
+
+// Names and quotation marks as they were given.
+TEST(TopologyReport, graphviz_names_the_switches_of_a_network_that_is_written_out) {
+  ClusterSpec spec = thousand(*find_topology("graph"));
+  spec.gpus = 16;
+  spec.network.hosts = {{"rack a", 1}, {"rack b", 1}};
+  const std::string dot = topology_graphviz(spec);
+  EXPECT_THAT(dot, HasSubstr("[label=\"leaf \\\"a\\\"\"]"));
+  EXPECT_THAT(dot, HasSubstr("[label=\"spine x 2\"]"));
+  EXPECT_THAT(dot, HasSubstr("256 x 50 GB/s"));
 }
 
 }  // namespace

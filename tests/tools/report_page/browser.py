@@ -99,6 +99,11 @@ class Page:
                 raise RuntimeError(f'{path} is not ready after {PATIENCE_S} s: {self.faults()}')
             time.sleep(0.02)
         self.opened_in_s = time.monotonic() - began
+        while not self.value('document.documentElement.dataset.drawn ?? document.documentElement.dataset.faults ?? ""'):
+            if time.monotonic() - began > PATIENCE_S:
+                raise RuntimeError(f'{path} has charts that are not drawn after {PATIENCE_S} s: {self.faults()}')
+            time.sleep(0.02)
+        self.drawn_in_s = time.monotonic() - began
 
     def call(self, method, **parameters):
         return self.browser.call(method, self.session, **parameters)

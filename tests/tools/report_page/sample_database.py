@@ -90,6 +90,14 @@ class Sample:
                 self.weeks(run, 0.95 - 0.1 * i / len(values))
         return sweep
 
+    def tornado(self, run):
+        ends = {'software.tp_overlap': (0, 0.023), 'software.clock_factor': (-0.006, 0.006), 'software.gpu_speed_sigma': (0.008, -0.011),
+                'software.optimizer_bytes': (0, 0)}
+        for name, (low, high) in ends.items():
+            for metric, value in (('mfu', 0.4), ('tokens_per_second', 2.5e6)):
+                self.insert('tornado', run_id=run, input=name, low='low', high='high', evidence='assumed', source='a range',
+                            metric=metric, value=value, value_low=value * (1 + low / 0.4), value_high=value * (1 + high / 0.4))
+
     def comparisons(self, count=20):
         for i in range(count):
             self.insert('comparisons', suite='runs.csv' if i % 2 else 'other.csv', name=f'row {i}', quantity='step_time', unit='s',
@@ -104,6 +112,7 @@ def full(path, schema, scenario='sample-16'):
     step = sample.run(scenario=scenario)
     sample.step_details(step)
     sample.links(step)
+    sample.tornado(step)
     sample.run(scenario=scenario, gpus=32, mfu=0.37)
     weeks = sample.run(kind='run', scenario=scenario)
     sample.weeks(weeks, 0.9)

@@ -8,7 +8,7 @@ const {Store} = await import(new URL('store.js', src));
 const {parsePoint, quantile, curves, moveTogether} = await import(new URL('sections/sweeps.js', src));
 const {stepLosses, weeksLosses} = await import(new URL('sections/losses.js', src));
 const {classesOf} = await import(new URL('sections/step_time.js', src));
-const {swings} = await import(new URL('sections/tornado.js', src));
+const {storedSwings, sweptSwings} = await import(new URL('sections/tornado.js', src));
 const {sections} = await import(new URL('sections/index.js', src));
 
 const table = (columns, ...rows) => ({columns, rows});
@@ -65,7 +65,18 @@ test('the tornado has a bar for each field swept alone, the widest first', () =>
     runs: table(run, [1, 'step', 's', 8, 0.40, null, null], [2, 'step', 's', 8, 0.39, 1, 'a=1'], [3, 'step', 's', 8, 0.40, 1, 'a=2'],
         [4, 'step', 's', 8, 0.30, 2, 'b=x'], [5, 'step', 's', 8, 0.45, 2, 'b=y'], [6, 'step', 's', 8, 0.1, 3, 'a=1 b=2'],
         [7, 'step', 's', 8, 0.2, 3, 'a=2 b=2'], [8, 'step', 's', 8, 0.4, 4, 'c=1'], [9, 'step', 's', 8, 0.4, 4, 'c=2'])}});
-  assert.deepEqual(swings(store).map((s) => [s.path, s.low.value, s.high.value]), [['b', 'x', 'y'], ['a', '1', '2']]);
+  assert.deepEqual(sweptSwings(store).map((s) => [s.path, s.low.value, s.high.value]), [['b', 'x', 'y'], ['a', '1', '2']]);
+});
+
+test('the stored tornado has a bar for each input that moves the figure, by its lower and higher end', () => {
+  const columns = ['run_id', 'input', 'low', 'high', 'evidence', 'source', 'metric', 'value', 'value_low', 'value_high'];
+  const store = new Store({tables: {
+    runs: table(['run_id', 'scenario'], [1, 's']),
+    tornado: table(columns, [1, 'a', '1', '3', 'assumed', 'x', 'mfu', 0.4, 0.42, 0.39], [1, 'b', '0', '1', 'assumed', 'x', 'mfu', 0.4, 0.4, 0.4],
+        [1, 'c', 'NONE', 'ALL', 'published', 'y', 'mfu', 0.4, null, 0.45], [1, 'a', '1', '3', 'assumed', 'x', 'tokens_per_second', 10, 11, 9])}});
+  assert.deepEqual(storedSwings(store, 'mfu').map((s) => [s.path, s.low.value, s.low.figure, s.high.value, s.high.figure]),
+      [['c', 'NONE', 0.4, 'ALL', 0.45], ['a', '3', 0.39, '1', 0.42]]);
+  assert.equal(storedSwings(store, 'effective_training_time').length, 0);
 });
 
 test('a spreadsheet cannot take a text for a formula', () => {

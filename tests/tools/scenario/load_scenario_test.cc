@@ -129,14 +129,30 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
 }
 
 TEST(LoadScenario, every_field_of_a_cluster_arrives) {
-  const ClusterSpec c = load_cluster(
-      "meta-roce-24k",
-      {"name=mine", "topology=rail-optimized", "gpus=4096", "gpus_per_host=4", "gpus_per_tor=8",
-       "gpus_per_pod=64", "tor_uplinks=5", "pod_oversubscription=1.5",
-       "nvlink_gigabytes_per_second=900", "nic_gigabits_per_second=800", "nic_efficiency=0.9",
-       "pcie_gigabytes_per_second=128", "placement=RANDOM_HOSTS", "queue_pairs=3", "routing=ecmp",
-       "nccl_version=2.27", "degraded={gpu: 7 compute_factor: 0.5}",
-       "degraded={gpu: 8 nic_factor: 0.25}"});
+  const ClusterSpec c = load_cluster("meta-roce-24k", {"name=mine",
+                                                       "topology=rail-optimized",
+                                                       "gpus=4096",
+                                                       "gpus_per_host=4",
+                                                       "gpus_per_tor=8",
+                                                       "gpus_per_pod=64",
+                                                       "tor_uplinks=5",
+                                                       "pod_oversubscription=1.5",
+                                                       "nvlink_gigabytes_per_second=900",
+                                                       "nic_gigabits_per_second=800",
+                                                       "nic_efficiency=0.9",
+                                                       "pcie_gigabytes_per_second=128",
+                                                       "placement=RANDOM_HOSTS",
+                                                       "queue_pairs=3",
+                                                       "routing=ecmp",
+                                                       "nccl_version=2.27",
+                                                       "buffers=shallow",
+                                                       "send_window_kib=3",
+                                                       "collective_window_kib=6",
+                                                       "tor_round_trip_us=7",
+                                                       "pod_round_trip_us=8",
+                                                       "core_round_trip_us=9",
+                                                       "degraded={gpu: 7 compute_factor: 0.5}",
+                                                       "degraded={gpu: 8 nic_factor: 0.25}"});
   EXPECT_EQ(c.name, "mine");
   EXPECT_EQ(c.topology, "rail-optimized");
   EXPECT_THAT((std::vector<int64_t>{c.gpus, c.gpus_per_host, c.gpus_per_tor, c.gpus_per_pod,
@@ -150,6 +166,11 @@ TEST(LoadScenario, every_field_of_a_cluster_arrives) {
   EXPECT_EQ(c.placement, PlacementKind::kRandomHosts);
   EXPECT_EQ(c.routing, "ecmp");
   EXPECT_EQ(c.nccl_version, "2.27");
+  EXPECT_EQ(c.buffers, "shallow");
+  EXPECT_EQ(c.send_window, kibibytes(3));
+  EXPECT_EQ(c.collective_window, kibibytes(6));
+  EXPECT_THAT((std::vector<double>{c.tor_round_trip_us, c.pod_round_trip_us, c.core_round_trip_us}),
+              ElementsAre(7, 8, 9));
   ASSERT_EQ(c.degraded.size(), 2U);
   EXPECT_EQ(c.degraded[0].gpu, 7);
   EXPECT_EQ(c.degraded[0].compute_factor, 0.5);
@@ -307,22 +328,27 @@ TEST(LoadScenario, layers_lie_where_the_scenario_says) {
 
 TEST(LanguageHelp, states_every_field_with_its_meaning_range_and_default) {
   const std::string help = scenario_language_help();
-  EXPECT_THAT(help, HasSubstr("parallel.tp                                    whole number, from 1 "
-                              "up to 4194304, default 1\n"
+  EXPECT_THAT(help, HasSubstr("\n  parallel.tp  whole number, from 1 up to 4194304, default 1\n"
                               "      Tensor parallel: ranks that share every matrix.\n"));
   EXPECT_THAT(help, HasSubstr("FSDP_KEEP: as Llama 3"));
   EXPECT_THAT(help, HasSubstr("cluster.degraded.compute_factor"));
-  EXPECT_THAT(help,
-              HasSubstr("training.schedule                              string, default \"1f1b\""));
+  EXPECT_THAT(help, HasSubstr("\n  training.schedule  string, default \"1f1b\"\n"));
   // A field without a comment would be followed by the next field at once.
   std::istringstream lines(help);
   bool expects_meaning = false;
+  int fields = 0;
   for (std::string line; std::getline(lines, line);) {
-    EXPECT_TRUE(!expects_meaning || line.starts_with("      ")) << line;
-    const std::string name = line.substr(0, line.find(' ', 2));
-    expects_meaning = line.size() > 49 && line[2] != ' ' && name.size() < 48 &&
-                      line.find_first_not_of(' ', name.size()) == 49;
+    EXPECT_LE(line.size(), 80U) << line;
+    const size_t indent = line.find_first_not_of(' ');
+    if (expects_meaning && indent == 4) continue;  // type and range, where they need a line
+    EXPECT_TRUE(!expects_meaning || indent == 6) << line;
+    const size_t end = std::min(line.find(' ', 2), line.size());
+    const bool path = line.substr(0, end).find('.') < end - 1;
+    expects_meaning =
+        indent == 2 && path && (end == line.size() || line.compare(end, 2, "  ") == 0);
+    if (expects_meaning) ++fields;
   }
+  EXPECT_GT(fields, 150);
 }
 
 }  // namespace

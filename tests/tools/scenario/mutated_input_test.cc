@@ -3,6 +3,7 @@
 // that the sanitizers see.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
 #include <string>
 
@@ -126,6 +127,27 @@ TEST(MutatedInput, json_gives_a_scenario_or_a_spec_error) {
   Mutator mutator(200);
   for (int i = 0; i < 3 * kMutationsPerScenario; ++i) try_load(mutator.damaged(json), &outcomes);
   EXPECT_GT(outcomes.scenarios, 10);
+  EXPECT_GT(outcomes.errors, 500);
+}
+
+// Switches, hosts and cables: names that nothing has, loops, ends that are missing or too many.
+TEST(MutatedInput, a_network_written_out_gives_a_scenario_or_a_spec_error) {
+  const std::optional<CatalogEntry> entry = catalog_find(CatalogKind::kClusters, "leaf-spine-256");
+  ASSERT_TRUE(entry.has_value());
+  const std::string network = without_comments(std::string(entry->text));
+  const auto scenario = [](const std::string& cluster) {
+    return "base: \"llama3-8b-1024\"\ngpus: 256\nparallel { dp: 256 }\nrecovery { spares: 0 }\n"
+           "cluster { name: \"mine\" " +
+           cluster + " }\n";
+  };
+  EXPECT_EQ(load_scenario_text(scenario(network), "whole.textproto").cluster.network.links.size(),
+            12U);
+  Outcomes outcomes;
+  Mutator mutator(400);
+  for (int i = 0; i < 3 * kMutationsPerScenario; ++i) {
+    try_load(scenario(mutator.damaged(network)), &outcomes);
+  }
+  EXPECT_GT(outcomes.scenarios, 20);
   EXPECT_GT(outcomes.errors, 500);
 }
 

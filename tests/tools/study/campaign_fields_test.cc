@@ -36,7 +36,8 @@ const Sets kClustered = {"reliability.classes.nic.law=clustered",
 const Sets kPower = {"reliability.classes.power_domain.scale=100"};
 const Sets kCorruption = {"reliability.classes.silent_data_corruption.scale=20"};
 const Sets kFewSpares = {"recovery.spares=4"};
-const Sets kCongested = {"checkpoint.storage.shared_gigabytes_per_second=120"};
+const Sets kCongested = {"checkpoint.storage.shared_gigabytes_per_second=60",
+                         "checkpoint.storage.burst_s=5"};
 
 const std::vector<FieldRow>& rows() {
   static const std::string kLog = [] {
@@ -80,6 +81,7 @@ const std::vector<FieldRow>& rows() {
       {"reliability.slow.fail_slow_network.duration_s", "60", kEpisodes},
       {"reliability.corruption_detectors", "[loss_watch, block_recompute]", kCorruption},
       {"reliability.restarts_can_fail", "false"},
+      {"reliability.failure_rate_while_down", "0.2"},
       {"reliability.failure_rate_per_kelvin", "0.05"},
       {"reliability.power_cap_w", "600"},
       {"reliability.lemon_share", "0.01"},
@@ -103,7 +105,7 @@ const std::vector<FieldRow>& rows() {
       {"checkpoint.storage.write_gigabytes_per_second", "30"},
       {"checkpoint.storage.read_gigabytes_per_second", "10"},
       {"checkpoint.storage.shared_gigabytes_per_second", "20"},
-      {"checkpoint.storage.background_share", "0.98"},
+      {"checkpoint.storage.background_share", "0.98", {"checkpoint.storage.burst_s=5"}},
       {"checkpoint.storage.data_loading_gigabytes_per_second", "90", kCongested},
       {"checkpoint.storage.copy_out_gigabytes_per_second", "0.1"},
       {"checkpoint.storage.peer_gigabytes_per_second", "0.01", kPeer},
@@ -112,6 +114,19 @@ const std::vector<FieldRow>& rows() {
       {"checkpoint.storage.attach_s", "300", kPeer},
       {"checkpoint.storage.planning_s", "62"},
       {"checkpoint.storage.wait_s", "100"},
+      {"checkpoint.storage.burst_factor", "2", kCongested},
+      {"checkpoint.storage.burst_s", "10", kCongested},
+      {"checkpoint.storage.client_gigabytes_per_second", "0.01"},
+      {"checkpoint.storage.frontend_gigabits_per_second", "0.1"},
+      {"checkpoint.storage.files_per_gpu", "100"},
+      {"checkpoint.storage.files_per_second", "100"},
+      {"checkpoint.storage.directories", "16384", {"checkpoint.storage.files_per_gpu=100"}},
+      {"checkpoint.storage.write_amplification", "1.67", kCongested},
+      {"checkpoint.storage.capacity_petabytes", "0.02", kCorruption},
+      {"checkpoint.storage.bytes_kept_per_byte",
+       "3",
+       {"checkpoint.storage.capacity_petabytes=0.02",
+        "reliability.classes.silent_data_corruption.scale=20"}},
       {"recovery.policy", "warm-standby"},
       {"recovery.spares", "1"},
       {"recovery.technicians", "1", kFewSpares},
@@ -199,6 +214,29 @@ TEST(CampaignFields, what_is_given_is_shown_with_its_origin_and_the_rest_as_defa
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("loss_watch")));
 }
 
+// Two jobs on one store: neither notices the other while it is ample, and each has its own answer
+// where it is not.
+TEST(CampaignStore, other_jobs_slow_saves_and_loads_where_the_store_is_full) {
+  const std::string other =
+      "other_jobs={scenario: \"llama3-405b-8192\" set: \"gpus=4096\" set: \"parallel.dp=\"}";
+  const auto plan_of = [](Sets store, const Sets& more) {
+    store.insert(store.end(), more.begin(), more.end());
+    const Scenario scenario = load_scenario("llama3-405b-8192", store);
+    return resolve(campaign_request(scenario, {.days = 10}, seconds(6))).checkpoints.tiers.back();
+  };
+  const Sets ample, full = {"checkpoint.storage.shared_gigabytes_per_second=150",
+                            "checkpoint.storage.burst_factor=1"};
+  const CheckpointTier alone = plan_of(ample, {});
+  const CheckpointTier beside = plan_of(ample, {other});
+  EXPECT_EQ(beside.persist, alone.persist);
+  EXPECT_EQ(beside.load, alone.load);
+  // 150 GB/s hold one save of 104 and not two; where they meet each host gets its share.
+  EXPECT_EQ(plan_of(full, {}).persist, alone.persist);
+  const CheckpointTier both = plan_of(full, {other});
+  EXPECT_GT(both.persist, alone.persist);
+  EXPECT_LT(both.persist, alone.persist * 2);
+}
+
 struct WrongRow {
   Sets sets;
   std::string says;
@@ -260,8 +298,9 @@ TEST(CampaignFields, what_has_nothing_to_act_on_is_accepted_with_a_warning) {
            {"reliability.remove_lemons=true", "no lemons"},
            {"recovery.spares=3000", "more than the 2048 of the job"},
            {"checkpoint.interval_s=20", "saves queue"},
+           {"run.days=200", "the store of 240 PB holds"},
            {"checkpoint.policy=none", "every failure starts the run over"}}) {
-    EXPECT_THAT(warnings_of({set}), testing::ElementsAre(testing::HasSubstr(says))) << set;
+    EXPECT_THAT(warnings_of({set}), testing::Contains(testing::HasSubstr(says))) << set;
   }
 }
 
@@ -281,6 +320,25 @@ TEST(CampaignFields, a_total_is_what_the_classes_add_up_to) {
   EXPECT_NEAR(mtbf_hours(1024, rsc), 28.8, 0.05);
   EXPECT_NEAR(mtbf_hours(131'072, rsc), 0.225, 0.0005);
   EXPECT_NEAR(mtbf_hours(16'384, "reliability.job_mtbf_h=1.7"), 1.7, 1e-9);
+}
+
+// A ToR of a rack, of a rail, and one of the two that a NIC is cabled to.
+TEST(FailureDomains, follow_the_fabric_of_the_scenario) {
+  const auto machine = [](const Sets& sets) {
+    return campaign_request(load_scenario("llama3-405b-16384", sets), {.days = 1}, seconds(6))
+        .machine;
+  };
+  const FailureDomains racks = machine({}), units = machine({"cluster.base=dgx-superpod-16k"}),
+                       ports = machine({"cluster.base=hpn7-15k", "cluster.gpus=16384"}),
+                       tree = machine({"cluster.topology=fat-tree", "cluster.switch_ports=64"});
+  EXPECT_EQ(racks.hosts_lost(Scope::kTor), 2);
+  EXPECT_EQ(racks.planes, 1);
+  EXPECT_EQ(units.hosts_lost(Scope::kTor), 32);
+  EXPECT_EQ(units.units(Exposure::kTor), 512);
+  EXPECT_EQ(ports.hosts_lost(Scope::kTor), 128);
+  EXPECT_EQ(ports.planes, 2);
+  EXPECT_EQ(tree.hosts_lost(Scope::kTor), 4);
+  EXPECT_EQ(tree.gpus_per_pod, 1024);
 }
 
 // changlan.org: 6,000 s between interruptions, 600 s to recover, 10 s a checkpoint, 15 s a step.

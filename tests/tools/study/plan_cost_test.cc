@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
@@ -16,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Scenario small_base() {
+Scenario small_base_with_failures() {
   std::vector<std::string> sets = small_sets();
   sets.push_back("reliability.base=llama3-54-days");
   return load_scenario(kSmallScenario, sets);
@@ -34,7 +36,7 @@ PlanCost cost(const Scenario& base, const RankedPlan& plan, const CostQuestion& 
 }
 
 TEST(PlanCost, scales_with_tokens_and_price) {
-  const Scenario base = small_base();
+  const Scenario base = small_base_with_failures();
   const RankedPlan best = best_plan(base);
   const PlanCost one = cost(base, best, {.tokens = 1e12, .prices = {.usd_per_gpu_hour = 2}});
   const PlanCost other = cost(base, best, {.tokens = 2e12, .prices = {.usd_per_gpu_hour = 6}});
@@ -84,10 +86,42 @@ TEST(PlanCost, assumptions_widen_the_days_both_ways) {
     return load_scenario(kSmallScenario, all);
   };
   const Scenario scenario = variant("");
-  StepResult step = best_plan(small_base()).step;
+  StepResult step = best_plan(small_base_with_failures()).step;
   const PlanCost cost = cost_of(scenario, step, {.tokens = 1e12, .variant = variant, .threads = 2});
   EXPECT_LT(cost.days_by_assumptions_low, cost.days);
   EXPECT_GT(cost.days_by_assumptions_high, cost.days);
+  // Its bars: the most first, none beyond all of them together.
+  ASSERT_GT(cost.assumptions.size(), 2u);
+  const auto reach = [&](const DaysBar& bar) {
+    return std::max(std::abs(cost.days / bar.days_low - 1),
+                    std::abs(cost.days / bar.days_high - 1));
+  };
+  for (size_t i = 0; i < cost.assumptions.size(); ++i) {
+    const DaysBar& bar = cost.assumptions[i];
+    EXPECT_GT(reach(bar), 0) << bar.input.path;
+    if (i > 0) {
+      EXPECT_LE(reach(bar), reach(cost.assumptions[i - 1]) + 1e-12) << bar.input.path;
+    }
+    for (const double days : {bar.days_low, bar.days_high}) {
+      EXPECT_GE(days, cost.days_by_assumptions_low * (1 - 1e-9)) << bar.input.path;
+      EXPECT_LE(days, cost.days_by_assumptions_high * (1 + 1e-9)) << bar.input.path;
+    }
+  }
+}
+
+// A job without spares waits for repairs; one with as many as the availability takes hardly does.
+TEST(PlanCost, the_pace_is_with_the_spares_that_are_advised_unless_told_otherwise) {
+  const Scenario base = load_scenario("llama3-405b-16384", {"recovery.spares=0"});
+  StepResult step;
+  step.step_time = seconds_rounded_up(6.4);
+  step.tokens_per_step = base.training.tokens();
+  step.gpus = base.gpus;
+  const PlanCost advised = cost_of(base, step, {.tokens = 1e12, .threads = 2});
+  const PlanCost none = cost_of(base, step, {.tokens = 1e12, .keep_spares = true, .threads = 2});
+  EXPECT_EQ(advised.simulated_spares, advised.spares);
+  EXPECT_EQ(none.simulated_spares, 0);
+  EXPECT_EQ(none.spares, advised.spares);
+  EXPECT_GT(none.days, 1.2 * advised.days);
 }
 
 TEST(PlanReport, curves_start_at_one_and_goals_say_by_how_much) {
@@ -96,7 +130,7 @@ TEST(PlanReport, curves_start_at_one_and_goals_say_by_how_much) {
     PlanAnswer answer;
     answer.search.gpus = gpus;
     answer.global_batch = 64;
-    RankedPlan plan = best_plan(small_base());
+    RankedPlan plan = best_plan(small_base_with_failures());
     plan.step.gpus = gpus;
     plan.step.step_time =
         seconds_rounded_up(gpus == 32 ? 4.0 : 8.0 * 8 / static_cast<double>(gpus));
@@ -143,6 +177,61 @@ TEST(BudgetSheet, solves_for_what_is_missing) {
   EXPECT_THAT(pure[0].notes.back(), HasSubstr("12.9 days more"));
 }
 
+TEST(BudgetSheet, gpu_hours_and_work_give_the_rate) {
+  // The 70B took 6.4 million GPU-hours (model card): 6.35e24 FLOPs in them.
+  const auto lines =
+      budget_lines({.tokens = 15e12, .flops_per_token = 6 * 70.55e9, .gpu_hours = 6.4e6}, h100());
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NEAR(*lines[0].tflops_per_gpu, 6.35e24 / 6.4e6 / 3600 * 1e-12, 0.1);
+  EXPECT_NEAR(lines[0].gpu_hours, 6.4e6, 1);
+  EXPECT_EQ(lines[0].asked, "rate");
+}
+
+TEST(BudgetSheet, a_peak_of_sparse_matrices_is_named_and_the_dense_one_stands_beside_it) {
+  const auto lines =
+      budget_lines({.flops = 3e24, .mfu = 0.552, .peak_tflops = 2'000, .days = 90}, h100());
+  EXPECT_EQ(lines[0].gpus, 350);
+  ASSERT_FALSE(lines[0].notes.empty());
+  EXPECT_THAT(lines[0].notes[0], HasSubstr("989.4"));
+  EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const BudgetLine& line) {
+    return line.gpus == 707 && line.basis.starts_with("bf16 dense");
+  }));
+}
+
+// "400 TFLOPS, is that 20 % or 40 %?" (Megatron-LM issue 1276)
+TEST(BudgetSheet, a_rate_alone_is_a_share_of_each_dense_peak) {
+  const BudgetQuestion question{.tflops_per_gpu = 400};
+  ASSERT_TRUE(question.is_of_rate_alone());
+  const std::vector<RateLine> lines = rate_lines(question, h100());
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_NEAR(lines[0].mfu, 400 / 989.4, 1e-4);
+  EXPECT_NEAR(lines[1].mfu, 400 / 1978.9, 1e-4);
+  EXPECT_THAT(rate_table(lines), HasSubstr("40.4  bf16 dense"));
+}
+
+TEST(BudgetSheet, tokens_a_second_are_flops_in_each_way_to_count) {
+  BudgetQuestion question{.tokens_per_second_per_gpu = 160};
+  count_flops(load_scenario("llama3-405b-131072ctx"), question);
+  ASSERT_TRUE(question.is_of_rate_alone());
+  // Published: 4.06e12 FLOPs a token causal, 5.68e12 over the full square.
+  EXPECT_NEAR(question.flops_per_token_causal, 4.06e12, 0.02e12);
+  EXPECT_NEAR(question.flops_per_token_full, 5.68e12, 0.03e12);
+  const std::vector<RateLine> lines = rate_lines(question, h100());
+  ASSERT_EQ(lines.size(), 6u);
+  for (const RateLine& line : lines) {
+    EXPECT_NEAR(line.tokens_per_second_per_gpu, 160, 1e-9) << line.counted;
+    EXPECT_EQ(line.mfu > 1, !line.note.empty()) << line.counted;
+  }
+  EXPECT_NEAR(lines[2].tflops_per_gpu, 160 * question.flops_per_token_causal * 1e-12, 1e-6);
+}
+
+TEST(BudgetSheet, a_token_of_a_mixture_of_experts_takes_the_parameters_it_visits) {
+  // 671e9 parameters, of which a token visits 37e9 (arXiv:2412.19437).
+  BudgetQuestion question;
+  count_flops(load_scenario("deepseek-v3-2048"), question);
+  EXPECT_NEAR(question.flops_per_token, 6 * 37.5e9, 6 * 1.5e9);
+}
+
 TEST(BudgetSheet, refuses_what_cannot_be_and_what_is_not_said) {
   const BudgetQuestion impossible[] = {
       {.flops = 1e24, .mfu = 1.04, .gpus = {8}},
@@ -153,6 +242,9 @@ TEST(BudgetSheet, refuses_what_cannot_be_and_what_is_not_said) {
       {.flops = 1e24, .tokens = 1e12, .mfu = 0.4, .gpus = {8}},
       {.flops = 1e24, .mfu = 0.4, .tflops_per_gpu = 400, .gpus = {8}},
       {.flops = 1e24, .tokens_per_second_per_gpu = 500, .gpus = {8}},
+      {.flops = 1e24, .mfu = 0.4, .gpu_hours = 1e6},
+      {.flops = 1e24, .gpus = {8}, .gpu_hours = 1e6},
+      {.gpu_hours = 1e6},
   };
   const DeviceProfile profile = h100();
   for (const BudgetQuestion& question : impossible) {

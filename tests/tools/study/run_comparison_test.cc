@@ -60,14 +60,43 @@ TEST(RunComparison, terms_of_the_account_sum_to_nothing_and_pairing_narrows) {
   EXPECT_LT(c.figures[0].difference.half_width, mean_interval(alone).half_width);
 }
 
-TEST(RunComparison, prints_two_as_differences_and_more_as_lines) {
+TEST(RunComparison, a_slower_step_and_failures_sum_to_what_a_token_takes_longer) {
+  const RunResult a = run_of({"reliability.rate_scale=500"}, 4);
+  const RunResult b = run_of({"reliability.rate_scale=2000", "software.clock_factor=0.8"}, 4);
+  const RunComparison c = compare_runs(a, b);
+  ASSERT_EQ(c.days_a_trillion.size(), kRunTerms + 1);
+  const RunDifference& all = c.days_a_trillion.back();
+  EXPECT_EQ(all.term, "all");
+  double sum = 0, of_a = 0;
+  for (size_t i = 0; i + 1 < c.days_a_trillion.size(); ++i) {
+    const RunDifference& d = c.days_a_trillion[i];
+    sum += d.difference.mean;
+    of_a += d.a;
+    if (d.term == "training") {
+      const double step = 1e12 / static_cast<double>(a.tokens_per_step) / 86'400;
+      EXPECT_NEAR(d.a, a.nominal_step.seconds() * step, 1e-6 * d.a) << "a step is a step";
+      EXPECT_NEAR(d.b, b.nominal_step.seconds() * step, 1e-6 * d.b);
+      EXPECT_GT(d.difference.mean, 0);
+    }
+  }
+  EXPECT_NEAR(sum, all.difference.mean, 1e-9 * all.b);
+  EXPECT_NEAR(of_a, all.a, 1e-9 * all.a);
+  EXPECT_GT(all.difference.mean, 0);
+}
+
+TEST(RunComparison, prints_the_differences_of_each_from_the_first) {
   const RunResult a = run_of({}, 2);
   const std::vector<RunResult> two = {a, a}, three = {a, a, a};
+  const std::string text = runs_comparison_table(three);
   EXPECT_THAT(runs_comparison_table(two), ::testing::HasSubstr("B - A"));
-  EXPECT_THAT(runs_comparison_table(three), ::testing::Not(::testing::HasSubstr("B - A")));
+  EXPECT_THAT(text, ::testing::HasSubstr("B - A"));
+  EXPECT_THAT(text, ::testing::HasSubstr("C - A"));
   const auto json = nlohmann::json::parse(runs_comparison_json(two));
   EXPECT_EQ(json["runs"].size(), 2u);
   EXPECT_EQ(json["account_differences"].size(), kRunTerms);
+  const auto more = nlohmann::json::parse(runs_comparison_json(three));
+  ASSERT_EQ(more["from_the_first"].size(), 2u);
+  EXPECT_EQ(more["from_the_first"][1]["account_differences"].size(), kRunTerms);
 }
 
 }  // namespace

@@ -335,7 +335,7 @@ TEST_F(RunDatabaseTest, an_older_file_gets_the_tables_it_lacks_and_keeps_what_it
   RunDatabase(path_).add_step(step(), record());
   query(path_, "DROP TABLE passes; DROP TABLE rank_time; DROP TABLE comparisons");
   query(path_, "PRAGMA user_version = 1");
-  EXPECT_EQ(read_report_tables(path_).tables.size(), 8u) << "reading needs no table";
+  EXPECT_EQ(read_report_tables(path_).tables.size(), 9u) << "reading needs no table";
   RunDatabase database(path_);
   database.add_passes(1, std::vector<SchedulePass>{{.stage = 3, .rank = RankId(5)}});
   EXPECT_THAT(query(path_, "SELECT stage, rank, micro_batch, memory_bytes FROM passes"),

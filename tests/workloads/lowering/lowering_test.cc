@@ -93,10 +93,48 @@ TEST(Lowering, products_add_up_to_six_flops_a_parameter_and_token) {
   }
 }
 
+// Each module adds the products it makes again and nothing else, whatever else is made again.
+TEST(Lowering, modules_to_recompute_add_their_own_products) {
+  int compared = 0;
+  for (const PlanCase& c : cases()) {
+    if (c.training.recompute != Recompute::kNone || c.training.schedule != "1f1b") continue;
+    const ModelArchitecture& m = c.model;
+    const auto tokens = static_cast<double>(c.training.tokens());
+    const double plain = computed(c.lower()).matrices;
+    const auto added = [&](RecomputeModule module, int64_t layers, int64_t parameters) {
+      PlanCase again = c;
+      again.training.recompute = Recompute::kSelective;
+      again.training.recompute_modules = {module};
+      again.software.recompute_stops_early = false;
+      EXPECT_NEAR(computed(again.lower()).matrices - plain,
+                  2 * static_cast<double>(layers * parameters) * tokens, 1e-9 * plain)
+          << c.name << ", module " << static_cast<int>(module);
+      ++compared;
+    };
+    added(RecomputeModule::kNorms, m.layers, 0);
+    added(RecomputeModule::kActivation, m.layers, 0);
+    added(RecomputeModule::kCoreAttention, m.layers, 0);
+    if (m.is_latent()) {
+      const int64_t down = m.hidden * m.latent_width(), output = m.attention_width() * m.hidden;
+      added(RecomputeModule::kMlaUpProjection, m.layers, m.attention_parameters() - down - output);
+    }
+    added(RecomputeModule::kMlp, m.dense_layers(), m.ffn_parameters());
+    if (!m.is_moe()) continue;
+    added(RecomputeModule::kExperts, m.expert_layers(),
+          (m.experts_per_token + m.shared_experts) * m.expert_parameters() + m.router_parameters());
+    added(RecomputeModule::kSharedExperts, m.expert_layers(),
+          m.shared_experts * m.expert_parameters());
+  }
+  EXPECT_GT(compared, 50);
+}
+
 TEST(Lowering, attention_is_the_causal_half_with_its_scores_computed_again) {
   for (const PlanCase& c : cases()) {
     const ModelFlops flops = model_flops(c.model, c.training);
-    const double model_attention = 2 * (flops.full.count() - flops.causal.count()) / 2;
+    const auto matrices = static_cast<double>(c.model.active_matrix_parameters() +
+                                              c.model.embedding_parameters());
+    const double model_attention =
+        flops.causal.count() - 6 * matrices * static_cast<double>(c.training.tokens());
     // Of the model: 4 forward and 8 backward. Done: 10 backward, and 4 more where recomputed.
     const double done = c.training.recompute == Recompute::kNone ? 14 : 18;
     EXPECT_EQ(computed(c.lower()).attention * 12, model_attention * done) << c.name;
@@ -307,9 +345,16 @@ TEST(Lowering, each_parameter_is_gathered_and_reduced_as_often_as_its_sharding_s
       // Of the copies of a chunk, each micro-batch meets one.
       const int64_t met = parameters * c.shape().micro_batches;
       const bool spread = twice || (experts ? c.plan.expert_copies() : c.plan.shards()) > 1;
-      const int64_t gathered = c.plan.shard == Sharding::kNone ? 0 : (zero3 ? 2 * met : held);
+      const int64_t times = c.plan.shard == Sharding::kNone ? 0 : (zero3 ? 2 : 1);
+      const int64_t met_or_held = zero3 ? met : held;
+      // In fp8 a byte of what lies in layers.
+      const int64_t in_layers = experts ? parameters : parameters - ends - c.model.hidden;
+      const int64_t saved = c.software.parameter_gather_fp8 && parameters > 0
+                                ? met_or_held / parameters * in_layers
+                                : 0;
       const int64_t reduced = keeps_no_gradients ? met : held;
-      EXPECT_EQ(bytes_named(graph, "gather ", experts), spread ? gathered * 2 : 0) << c.name;
+      EXPECT_EQ(bytes_named(graph, "gather ", experts), spread ? times * (2 * met_or_held - saved) : 0)
+          << c.name;
       EXPECT_EQ(bytes_named(graph, "reduce ", experts), spread ? reduced * 4 : 0) << c.name;
     }
   }
@@ -367,8 +412,16 @@ TEST(Lowering, tokens_go_to_experts_and_back_in_every_pass) {
         if (work.communicator != Communicator::kExpert || work.kind != WorkKind::kCollective) {
           continue;
         }
+        // How many tokens go to each expert, before the first of them leaves.
+        if (work.collective == CollectiveKind::kAllGather) {
+          EXPECT_GT(c.software.host_microseconds_for_expert_counts, 0) << c.name;
+          EXPECT_EQ(times, 0) << c.name;
+          EXPECT_EQ(work.bytes.count(), c.plan.ep * c.model.experts * 8) << c.name;
+          continue;
+        }
         ++times;
         EXPECT_EQ(work.collective, CollectiveKind::kAllToAll);
+        EXPECT_EQ(work.routing.experts, c.software.expert_dispatch_once ? c.model.experts : 0);
         EXPECT_EQ(work.bytes.count(),
                   2 * c.spec().local_tokens() * c.model.experts_per_token * c.model.hidden)
             << c.name;

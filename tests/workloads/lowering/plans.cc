@@ -97,6 +97,46 @@ const Variant kVariants[] = {
        make_experts(c);
        c.software.pass_overlap = true;
      }},
+    {"experts, counted by the host",
+     [](PlanCase& c) {
+       make_experts(c);
+       c.software.host_microseconds_for_expert_counts = 100;
+       c.software.host_microseconds_per_expert_layer = 1000;
+       c.software.expert_dispatch_once = true;
+     }},
+    {"experts, counted by the host, pairs of passes, full",
+     [](PlanCase& c) {
+       make_experts(c);
+       c.software.host_microseconds_for_expert_counts = 100;
+       c.software.host_microseconds_per_expert_layer = 1000;
+       c.software.pass_overlap = true;
+       c.training.recompute = Recompute::kFull;
+     }},
+    {"every second layer in a window", [](PlanCase& c) { c.model.alternate_window = 32; }},
+    {"parameters gathered in fp8",
+     [](PlanCase& c) {
+       c.training.precision = DataType::kFp8;
+       c.software.parameter_gather_fp8 = true;
+     }},
+    {"buckets",
+     [](PlanCase& c) {
+       c.model.layers *= 2;
+       c.software.dp_bucket_parameters = 80e3;
+     }},
+    {"buckets of experts, late",
+     [](PlanCase& c) {
+       make_experts(c);
+       c.model.layers *= 2;
+       c.software.dp_bucket_parameters_per_rank = 100e3;
+       c.software.dp_overlap = false;
+     }},
+    {"a bucket a chunk but the first, replicas",
+     [](PlanCase& c) {
+       c.model.layers *= 2;
+       c.plan.shard = Sharding::kNone;
+       c.software.dp_bucket_parameters = 10e3;
+       c.software.dp_bucket_whole_chunks = true;
+     }},
     {"pairs of passes", [](PlanCase& c) { c.software.pass_overlap = true; }},
     {"ring", [](PlanCase& c) { c.plan.context = ContextParallel::kRing; }},
     {"exchange of heads", [](PlanCase& c) { c.plan.context = ContextParallel::kAllToAll; }},

@@ -9,6 +9,7 @@ import {runLabel, Store} from './store.js';
 const CHARTS_BY = `Apache ECharts ${ECHARTS_VERSION} (Apache License 2.0)`;
 const TABLE_ROWS = 1000;
 const PRINT_WIDTH = 680;
+const PRINT_SCALE = 0.78;  // so that two charts fit on a page
 
 function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
@@ -77,7 +78,7 @@ class Card {
     this.summary.textContent = this.built.summary;
     this.showTools(controls);
     this.showKey();
-    this.plot.style.height = `${this.built.height}px`;
+    this.plot.style.height = `${printing ? Math.round(PRINT_SCALE * this.built.height) : this.built.height}px`;
     this.fillTable();
     return true;
   }
@@ -122,6 +123,7 @@ class Card {
     for (const [text, move] of moves) {
       const button = element('button', {type: 'button', text});
       button.addEventListener('click', () => {
+        if (!this.chart) this.draw();
         const {start, end} = this.chart.getOption().dataZoom[0];
         let [from, to] = move(start, end);
         if (from < 0) [from, to] = [0, Math.min(100, to - from)];
@@ -180,6 +182,16 @@ function tile(label, value, lines) {
   return box;
 }
 
+// How far the uncertain inputs move the MFU, all of them together: roots of sums of squares, up and down.
+function uncertainRange(run) {
+  const ends = store.rows('tornado').filter((r) => r.metric === 'mfu' && store.run(r.run_id)?.scenario === run.scenario &&
+      store.run(r.run_id)?.gpus === run.gpus);
+  if (ends.length === 0 || Math.abs(ends[0].value - run.mfu) > 1e-9) return null;
+  const reach = (pick) => Math.hypot(...ends.map((r) => pick(0, (r.value_low ?? r.value) - r.value, (r.value_high ?? r.value) - r.value)));
+  return `${number(100 * (run.mfu - reach(Math.min)), 1)} to ${number(100 * (run.mfu + reach(Math.max)), 1)} % ` +
+      'with the uncertain inputs within their ranges';
+}
+
 // The spread of what was tried of this scenario, where the database has it.
 function triedRange(run) {
   const tried = store.rows('runs').filter((r) => r.scenario === run.scenario && r.gpus === run.gpus && r.mfu !== null).map((r) => 100 * r.mfu);
@@ -197,7 +209,7 @@ function stepTiles(run) {
   if (run.mfu !== null) {
     tiles.push(tile('MFU of the step', `${number(100 * run.mfu, 1)} %`,
         [`of ${number(run.peak_tflops, 1)} TFLOP/s ${run.dtype} dense, causal attention counted half; ` +
-         `${number(100 * run.mfu_full_attention, 1)} % counting the full square`, publishedNear(run), triedRange(run)]));
+         `${number(100 * run.mfu_full_attention, 1)} % counting the full square`, publishedNear(run), uncertainRange(run) ?? triedRange(run)]));
   }
   tiles.push(tile('Step', duration(run.step_time_s), [`${number(run.tokens_per_step, 0)} tokens, ` +
       `${number(run.tokens_per_second_per_gpu, 1)} a second and GPU`, `${number(run.model_tflops_per_gpu, 1)} TFLOP/s a GPU`]));
@@ -304,6 +316,29 @@ function redraw() {
   }
 }
 
+// What the reader sees first, then the others one at a time, so that a page of many charts opens at once.
+function drawInTurn() {
+  const waiting = cards.filter((card) => card.built);
+  for (const card of waiting) card.chart?.dispose();
+  for (const card of waiting) card.chart = undefined;
+  delete document.documentElement.dataset.drawn;
+  const near = (card) => card.plot.getBoundingClientRect().top < 1.5 * window.innerHeight;
+  for (const card of waiting.filter(near)) card.draw();
+  const next = () => {
+    const card = waiting.find((c) => c.built && !c.chart);
+    if (!card) {
+      document.documentElement.dataset.drawn = 'all';
+      return;
+    }
+    card.draw();
+    turn.port2.postMessage(null);
+  };
+  // Timers of a page in the background run once a second, messages at once.
+  const turn = new MessageChannel();
+  turn.port1.onmessage = next;
+  turn.port2.postMessage(null);
+}
+
 const contents = element('nav', {'aria-label': 'Charts'});
 const missing = element('section', {class: 'missing', id: 'missing', 'aria-labelledby': 'missing-title'});
 
@@ -327,7 +362,7 @@ function showSections() {
   missing.hidden = absent.children.length === 0;
   missing.replaceChildren(element('h2', {id: 'missing-title', text: 'What this database does not hold'}),
       element('p', {text: 'Each command adds what its chart needs; then make the page again.'}), absent);
-  for (const card of cards) if (card.built) card.draw();
+  drawInTurn();
 }
 
 function runsTable() {

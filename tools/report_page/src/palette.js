@@ -10,7 +10,7 @@ const LIGHT = {
   terms: {
     compute: '#0072b2', training: '#0072b2', memory_bound: '#56b4e9', exposed_tp: '#d55e00', exposed_cp: '#e69f00',
     exposed_ep: '#8a6d00', exposed_pp: '#cc79a7', exposed_dp: '#882255', bubble: '#a0a7af', optimizer: '#117733',
-    straggler: '#332288', other: '#5b636b'},
+    straggler: '#332288', data_loader: '#7a5c00', other: '#5b636b'},
 };
 
 const DARK = {
@@ -22,7 +22,7 @@ const DARK = {
   terms: {
     compute: '#56a8e0', training: '#56a8e0', memory_bound: '#a5d8f7', exposed_tp: '#ff8c42', exposed_cp: '#f2c14e',
     exposed_ep: '#b59a2a', exposed_pp: '#e3a0c4', exposed_dp: '#c9588b', bubble: '#6b737c', optimizer: '#4cc38a',
-    straggler: '#9d93e8', other: '#8b949e'},
+    straggler: '#9d93e8', data_loader: '#e8d58a', other: '#8b949e'},
 };
 
 export function palette(dark) {

@@ -60,7 +60,9 @@ export const accuracy = {
     const options = many.map(([q, count]) => [q, `${quantityName(q)} (${count})`]);
     const rest = [...counts].filter(([, count]) => count < FEW).reduce((sum, [, count]) => sum + count, 0);
     if (rest > 0) options.push([RATIOS, `single figures, as ratios (${rest})`]);
-    return options.length > 0 ? [{id: 'quantity', label: 'Quantity', options}] : [];
+    if (options.length === 0) return [];
+    return [{id: 'quantity', label: 'Quantity', options},
+      {id: 'view', label: 'Shown', options: [['both', 'predicted against published'], ['error', 'error against published']]}];
   },
   build(store, _, colours, state) {
     const all = store.rows('comparisons');
@@ -73,18 +75,23 @@ export const accuracy = {
     const values = rows.flatMap((r) => [r.predicted, r.published]);
     const low = Math.min(...values), high = Math.max(...values);
     const log = high / low > 20;
-    const from = log ? 2 ** Math.floor(Math.log2(low)) : low - 0.15 * (high - low || low);
-    const to = log ? 2 ** Math.ceil(Math.log2(high)) : high + 0.15 * (high - low || high);
+    const from = log ? 10 ** Math.floor(Math.log10(low)) : low - 0.15 * (high - low || low);
+    const to = log ? 10 ** Math.ceil(Math.log10(high)) : high + 0.15 * (high - low || high);
+    const asError = state.view === 'error';
+    // Beyond this an error is drawn at the border.
+    const worst = Math.min(60, 5 * Math.ceil(errors[errors.length - 1] / 5) || 5);
     const groups = [...new Set(rows.map((r) => r.suite))];
     const ray = (factor, name, dashed, opacity) => ({
       name: `\u0000${name}`, type: 'line', symbol: 'none', silent: true, tooltip: {show: false},
       lineStyle: {color: colours.quiet, width: 1, type: dashed ? 'dashed' : 'solid', opacity},
-      endLabel: {show: false}, data: [[from, from * factor], [to, to * factor]]});
+      endLabel: {show: false},
+      data: asError ? [[from, 100 * (factor - 1)], [to, 100 * (factor - 1)]] : [[from, from * factor], [to, to * factor]]});
     const name = quantityName(quantity);
     return {
       summary: `${rows.length} published ${rows.length === 1 ? 'figure' : 'figures'} of ${name}: the median error is ` +
           `${number(quantile(errors, 0.5), 1)} %, the 90th percentile ${number(quantile(errors, 0.9), 1)} %. Dashed lines are ` +
-          `${BANDS.map((b) => `±${b} %`).join(' and ')}.`,
+          `${BANDS.map((b) => `±${b} %`).join(' and ')}.` +
+          (asError && errors[errors.length - 1] > worst ? ` Errors beyond ${worst} % are drawn at the border.` : ''),
       height: 460,
       option: {
         ...base(colours), legend: legend(colours, {data: groups}),
@@ -93,17 +100,20 @@ export const accuracy = {
           return [r.name, `predicted ${withUnit(r.predicted, unit)}`, `published ${withUnit(r.published, unit)}`,
             `error ${number(100 * (r.predicted / r.published - 1), 1)} %`, ...(r.source ? [r.source] : [])];
         }),
-        xAxis: axis(colours, `published ${name}${unit ? ` (${unit})` : ''}`, {type: log ? 'log' : 'value', logBase: 2, min: from, max: to,
-          axisLabel: {formatter: (v) => number(v, 2)}}),
-        yAxis: axis(colours, `predicted ${name}${unit ? ` (${unit})` : ''}`, {type: log ? 'log' : 'value', logBase: 2, min: from, max: to, nameGap: 46,
-          axisLabel: {formatter: (v) => number(v, 2)}}),
+        xAxis: axis(colours, `published ${name}${unit ? ` (${unit})` : ''}`, {type: log ? 'log' : 'value', min: from, max: to,
+          axisLabel: {formatter: (v) => number(v, 3)}}),
+        yAxis: asError
+          ? axis(colours, `predicted beside published ${name} (%)`, {type: 'value', min: -worst, max: worst, nameGap: 46})
+          : axis(colours, `predicted ${name}${unit ? ` (${unit})` : ''}`, {type: log ? 'log' : 'value', min: from, max: to, nameGap: 46,
+              axisLabel: {formatter: (v) => number(v, 3)}}),
         series: [
           ray(1, 'equal', false, 0.9),
           ...BANDS.flatMap((b) => [ray(1 + b / 100, `+${b}`, true, 0.7), ray(1 - b / 100, `-${b}`, true, 0.7)]),
           ...groups.map((group, i) => ({
             name: group, type: 'scatter', symbolSize: rows.length > 60 ? 7 : 10, symbol: ['circle', 'rect', 'triangle', 'diamond'][i % 4],
             itemStyle: {color: colours.series[i % colours.series.length], opacity: 0.8},
-            data: rows.filter((r) => r.suite === group).map((row) => ({value: [row.published, row.predicted], row}))}))],
+            data: rows.filter((r) => r.suite === group).map((row) => ({row, value: [row.published, asError
+              ? Math.max(-worst, Math.min(worst, 100 * (row.predicted / row.published - 1))) : row.predicted]}))}))],
       },
       table: tableOf(rows),
     };

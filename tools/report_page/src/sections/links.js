@@ -21,18 +21,18 @@ export const links = {
     return {
       summary: `The busiest link is one of ${hottest.kind}: ${number(100 * hottest.highest_use, 1)} % of what it could carry in the ` +
           'step. A cell is the share of its tier\'s links that are that busy.',
-      height: 128 + 34 * tiers.length,
+      height: (colours.narrow ? 148 : 128) + 34 * tiers.length,
       option: {
-        ...base(colours), grid: {left: colours.narrow ? 120 : 176, right: 24, top: 16, bottom: 92},
+        ...base(colours), grid: {left: colours.narrow ? 120 : 176, right: 24, top: 16, bottom: colours.narrow ? 112 : 92},
         tooltip: tooltip(colours, (p) => [tiers[p.value[1]], `${number(p.value[3], 0)} links are ${TENTHS[p.value[0]]} % used`,
           `${number(p.value[4] / 1e9, 2)} GB in all`]),
         visualMap: {min: 0, max: 100, calculable: false, orient: 'horizontal', left: 'center', bottom: 0, itemHeight: 160, itemWidth: 12,
           text: ['100 % of the tier\'s links', '0 %'], textStyle: {color: colours.quiet}, inRange: {color: colours.ramp}, dimension: 2},
-        xAxis: axis(colours, 'use over the step (% of capacity)', {type: 'category', data: TENTHS}),
+        xAxis: axis(colours, 'use over the step (% of capacity)', {type: 'category', data: TENTHS, axisLabel: colours.narrow ? {rotate: 60, hideOverlap: false} : {}, nameGap: colours.narrow ? 48 : 32}),
         yAxis: axis(colours, '', {type: 'category', inverse: true, data: tiers.map((t, i) => `${t} (${number(totals[i], 0)})`),
           axisLabel: {color: colours.text, hideOverlap: false}}),
         series: [{type: 'heatmap', name: 'links', data: cells, itemStyle: {borderColor: colours.ground, borderWidth: 2},
-          label: {show: true, formatter: (p) => number(p.value[3], 0)}}],
+          label: {show: !colours.narrow, formatter: (p) => number(p.value[3], 0)}}],
       },
       table: {
         columns: [{name: 'tier'}, {name: 'use', unit: '% of capacity'}, {name: 'links'}, {name: 'carried', unit: 'GB'},

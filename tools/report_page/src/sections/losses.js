@@ -33,19 +33,21 @@ function waterfall(colours, {losses, left}, whole, remains, unitName) {
   }
   floors.push(0);
   sizes.push(left);
+  // Small losses of a large whole would be slivers: then the axis begins where something happens, and says so.
+  const from = left > 60 ? 10 * Math.floor((left - 0.5 * (100 - left)) / 10) : 0;
   const colour = (i) => i === 0 ? colours.total : i === names.length - 1 ? colours.good : colours.loss;
   return {
     height: 110 + 28 * names.length,
     option: {
-      ...base(colours), grid: {left: colours.narrow ? 136 : 176, right: colours.narrow ? 52 : 72, top: 8, bottom: 56},
-      tooltip: tooltip(colours, (p) => [`${p.name}: ${number(p.value, 2)} %`]),
-      xAxis: axis(colours, unitName, {type: 'value', min: 0, max: 100}),
+      ...base(colours), grid: {left: colours.narrow ? 136 : 176, right: colours.narrow ? 60 : 72, top: 8, bottom: 56},
+      tooltip: tooltip(colours, (p) => [`${p.name}: ${number(p.data.share, 2)} %`]),
+      xAxis: axis(colours, from > 0 ? unitName.replace('(%)', `(%; the axis begins at ${from})`) : unitName, {type: 'value', min: from, max: 100}),
       yAxis: axis(colours, '', {type: 'category', inverse: true, data: names, axisLabel: {color: colours.text, hideOverlap: false}}),
       series: [
-        {name: '\u0000floor', type: 'bar', stack: 'w', silent: true, itemStyle: {color: 'transparent'}, data: floors, tooltip: {show: false}},
+        {name: '\u0000floor', type: 'bar', stack: 'w', silent: true, itemStyle: {color: 'transparent'}, data: floors.map((floor) => Math.max(floor, from)), tooltip: {show: false}},
         {name: 'share', type: 'bar', stack: 'w', barMaxWidth: 20,
-          label: {show: true, position: 'right', color: colours.text, formatter: (p) => `${number(p.value, 2)} %`},
-          data: sizes.map((value, i) => ({value, itemStyle: {color: colour(i)}}))}],
+          label: {show: true, position: 'right', color: colours.text, formatter: (p) => `${number(p.data.share, 2)} %`},
+          data: sizes.map((value, i) => ({value: floors[i] < from ? value - from : value, share: value, itemStyle: {color: colour(i)}}))}],
     },
     table: {columns: [{name: 'cause'}, {name: 'share', unit: '%'}],
       rows: names.map((name, i) => [name, i === 0 ? 100 : i === names.length - 1 ? left : -sizes[i]])},

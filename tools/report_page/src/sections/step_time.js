@@ -3,7 +3,7 @@ import {base, axis, legend, seriesLines, tooltip} from '../option.js';
 import {number, termName} from '../format.js';
 
 const ORDER = ['compute', 'memory_bound', 'exposed_tp', 'exposed_cp', 'exposed_ep', 'exposed_pp', 'exposed_dp',
-  'bubble', 'optimizer', 'straggler', 'other'];
+  'bubble', 'optimizer', 'straggler', 'data_loader', 'other'];
 const MANY = 64;
 
 // {label, ranks, terms: {term: seconds}} a class, in the order of stages; the classes of most ranks where there are many.
