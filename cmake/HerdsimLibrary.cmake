@@ -1,8 +1,10 @@
-# herdsim_library(NAME name [QUICK] [INTERNAL] [DEPS lib...] [LINK target...] SOURCES file...)
+# herdsim_library(NAME name [QUICK] [INTERNAL] [UNITY] [DEPS lib...] [LINK target...] SOURCES file...)
 #   A static library herdsim_<name> (alias herdsim::<name>) of the current folder. DEPS are Herdsim libraries and are
 #   the only folders whose headers it may include: tests/check_includes reads them back from the file written here.
 #   LINK names third-party targets. Include paths start at the repository root. QUICK: compiled with -O1, for code
 #   that formats and parses and is never in a loop that counts. INTERNAL: not installed, for what only our programs link.
+#   UNITY: a few sources a translation unit, so that heavy headers are read once for all of them; names in anonymous
+#   namespaces then differ between the sources of a folder. Tests are built so too. -DHERDSIM_UNITY=OFF: each source alone.
 # herdsim_test(NAME name LABEL label [DEPS lib...] SOURCES file...)
 #   One GoogleTest binary a folder, registered with CTest under one label, compiled with -O1.
 # herdsim_benchmark(NAME name [DEPS lib...] SOURCES file...)
@@ -28,10 +30,18 @@ install(TARGETS herdsim_options EXPORT herdsim)
 
 set_property(GLOBAL PROPERTY HERDSIM_LIBRARIES "")
 
+option(HERDSIM_UNITY "Compile several sources of a folder at once where that saves time" ON)
+function(herdsim_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HERDSIM_UNITY} UNITY_BUILD_BATCH_SIZE 6)
+endfunction()
+
 function(herdsim_library)
-  cmake_parse_arguments(ARG "QUICK;INTERNAL" "NAME" "DEPS;LINK;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "QUICK;INTERNAL;UNITY" "NAME" "DEPS;LINK;SOURCES" ${ARGN})
   set(target herdsim_${ARG_NAME})
   add_library(${target} STATIC ${ARG_SOURCES})
+  if(ARG_UNITY)
+    herdsim_unity(${target})
+  endif()
   if(ARG_QUICK)
     target_compile_options(${target} PRIVATE -O1)
   endif()
@@ -64,6 +74,7 @@ function(herdsim_test)
   endif()
   set(target ${ARG_NAME}_test)
   add_executable(${target} ${ARG_SOURCES})
+  herdsim_unity(${target})
   list(TRANSFORM ARG_DEPS PREPEND herdsim_)
   target_link_libraries(${target} PRIVATE ${ARG_DEPS} ${ARG_LINK} herdsim_warnings GTest::gtest GTest::gmock
                                           GTest::gtest_main)
