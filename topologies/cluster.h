@@ -106,7 +106,7 @@ struct Topology {
   std::string_view help;
   bool has_rails = false;  // a ToR serves one rail of every host, instead of all GPUs of a few
   bool is_mesh = false;    // no switch is above all others: routes are fixed, nothing is hashed
-  void (*append_faults)(const ClusterSpec&, ClusterCheck&);  // of the shape alone
+  void (*append_faults)(const ClusterSpec&, ClusterCheck&) = nullptr;  // of the shape alone; null: none
   Fabric (*build)(const ClusterSpec&);
   TopologyFacts (*facts)(const ClusterSpec&);
 };

@@ -175,7 +175,7 @@ void append_cluster_faults(const ClusterSpec& spec, std::string_view prefix, Fau
   check.multiple("gpus", spec.gpus, "gpus_per_host", spec.gpus_per_host);
   const Topology* row = find_topology(spec.topology);
   if (row != nullptr) {
-    row->append_faults(spec, check);
+    if (row->append_faults != nullptr) row->append_faults(spec, check);
   } else {
     // Whatever was meant: most topologies have racks.
     check.multiple("gpus_per_tor", spec.gpus_per_tor, "gpus_per_host", spec.gpus_per_host);
