@@ -38,8 +38,9 @@ TEST(TextTable, wraps_one_column_so_that_no_line_is_wider_than_80) {
 
 TEST(TextTable, a_word_wider_than_its_column_sticks_out_and_is_not_lost) {
   TextTable table({{"what", Align::kWrap}, {"n", Align::kRight}});
-  table.add_row({std::string(100, 'x'), "7"});
-  EXPECT_NE(table.text().find(std::string(100, 'x') + " 7\n"), std::string::npos);
+  const std::string word(100, 'x');
+  table.add_row({word, "7"});
+  EXPECT_NE(table.text().find(word + " 7\n"), std::string::npos);
 }
 
 TEST(TextTable, counts_letters_and_not_bytes) {

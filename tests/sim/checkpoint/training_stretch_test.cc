@@ -72,8 +72,9 @@ TEST(TrainingStretch, closed_form_equals_a_walk_over_single_steps) {
       ASSERT_EQ(at.slowdown, plain.position.slowdown) << trial;
       ASSERT_EQ(at.stalled, plain.position.stalled) << trial;
       ASSERT_EQ(at.in_flight, plain.position.in_flight) << trial;
-      if (now > begin)
+      if (now > begin) {
         ASSERT_EQ(at.nominal + at.slowdown + at.stalled + at.in_flight, now - begin) << trial;
+      }
       for (size_t i = 0; i < tiers.size(); ++i) {
         const auto snapshot = fast.last_snapshot(i, at.steps);
         ASSERT_EQ(snapshot.has_value(), plain.last[i].has_value()) << trial;

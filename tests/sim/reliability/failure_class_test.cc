@@ -46,7 +46,9 @@ TEST(FailureClass, rates_are_positive_and_lost_hosts_go_to_repair) {
     EXPECT_GE(row.wider_share, 0) << row.name;
     EXPECT_LT(row.wider_share, 1) << row.name;
     EXPECT_EQ(row.remedy == Remedy::kReplace, row.scope != Scope::kJob) << row.name;
-    if (row.remedy == Remedy::kReplace) EXPECT_GT(row.mean_repair_seconds(), 0) << row.name;
+    if (row.remedy == Remedy::kReplace) {
+      EXPECT_GT(row.mean_repair_seconds(), 0) << row.name;
+    }
   }
 }
 

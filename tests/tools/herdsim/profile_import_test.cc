@@ -115,11 +115,11 @@ TEST_F(ProfileImport, bad_words_are_named_with_what_was_allowed) {
 
 TEST_F(ProfileImport, json_holds_every_row_and_csv_is_what_check_reads) {
   const std::string log = slow_log();
-  const nlohmann::json json = nlohmann::json::parse(
+  const nlohmann::json parsed = nlohmann::json::parse(
       run_command({"profile", "import", "nccl-tests", log, "--format", "json"}).out);
-  EXPECT_EQ(json.at("rows_read"), 8);
-  EXPECT_EQ(json.at("rows_skipped"), 0);
-  EXPECT_EQ(json.at("logs")[0].at("tests")[0].at("rows").size(), 8u);
+  EXPECT_EQ(parsed.at("rows_read"), 8);
+  EXPECT_EQ(parsed.at("rows_skipped"), 0);
+  EXPECT_EQ(parsed.at("logs")[0].at("tests")[0].at("rows").size(), 8u);
   const std::string csv = write(
       "rows.csv", run_command({"profile", "import", "nccl-tests", log, "--format", "csv"}).out);
   EXPECT_EQ(run_command({"profile", "check", "h100-sxm5-80gb", csv}).status, 0);

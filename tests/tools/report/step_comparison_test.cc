@@ -79,10 +79,10 @@ TEST(Difference, json_of_unknown_figures_is_null) {
   StepResult bare = implausible_step();
   bare.memory.clear();
   bare.peak = FlopRate();
-  const Json json = Json::parse(difference_json(large_step(), bare));
-  EXPECT_TRUE(json["mfu"].is_null());
-  EXPECT_TRUE(json["peak_memory_bytes"].is_null());
-  EXPECT_EQ(json["terms_s"].size(), kTimeTerms);
+  const Json parsed = Json::parse(difference_json(large_step(), bare));
+  EXPECT_TRUE(parsed["mfu"].is_null());
+  EXPECT_TRUE(parsed["peak_memory_bytes"].is_null());
+  EXPECT_EQ(parsed["terms_s"].size(), kTimeTerms);
 }
 
 TEST(Efficiency, terms_sum_to_the_gpu_time_of_a_token_and_the_points_to_the_mfu) {

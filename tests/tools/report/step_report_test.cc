@@ -68,10 +68,10 @@ TEST(StepTable, shows_what_was_published_with_the_difference_in_points) {
 }
 
 TEST(StepJson, has_exactly_the_documented_keys_in_their_order) {
-  const Json json = Json::parse(step_json(large_step()));
+  const Json parsed = Json::parse(step_json(large_step()));
   std::vector<std::string> keys, terms;
-  for (const auto& [key, value] : json.items()) keys.push_back(key);
-  for (const auto& [key, value] : json["time_account_s"].items()) terms.push_back(key);
+  for (const auto& [key, value] : parsed.items()) keys.push_back(key);
+  for (const auto& [key, value] : parsed["time_account_s"].items()) terms.push_back(key);
   EXPECT_THAT(keys, ::testing::ElementsAre(
                         "scenario", "gpus", "step_time_s", "tokens_per_step",
                         "tokens_per_second_per_gpu", "model_tflops_per_gpu", "mfu",
@@ -79,18 +79,18 @@ TEST(StepJson, has_exactly_the_documented_keys_in_their_order) {
                         "peak_memory_bytes", "peak_memory_stage", "peak_memory_moment", "fits",
                         "link_tiers", "top_links", "collisions", "simulated_ranks", "events", "wall_s", "fingerprint", "warnings"));
   EXPECT_THAT(terms, ::testing::ElementsAreArray(kTimeTermNames));
-  EXPECT_EQ(json["mfu_convention"].dump(),
+  EXPECT_EQ(parsed["mfu_convention"].dump(),
             R"({"attention_flops":"causal","peak_tflops":989.4,"dtype":"bf16"})");
 }
 
 TEST(StepJson, keeps_full_precision_and_an_account_that_sums_to_the_step) {
   const StepResult r = large_step();
-  const Json json = Json::parse(step_json(r));
-  EXPECT_EQ(json["mfu"].get<double>(), r.mfu_causal());
-  EXPECT_EQ(json["step_time_s"].get<double>(), r.step_time.seconds());
+  const Json parsed = Json::parse(step_json(r));
+  EXPECT_EQ(parsed["mfu"].get<double>(), r.mfu_causal());
+  EXPECT_EQ(parsed["step_time_s"].get<double>(), r.step_time.seconds());
   double sum = 0;
-  for (const auto& [key, value] : json["time_account_s"].items()) sum += value.get<double>();
-  EXPECT_LT(std::abs(sum - json["step_time_s"].get<double>()), 0.5e-9);
+  for (const auto& [key, value] : parsed["time_account_s"].items()) sum += value.get<double>();
+  EXPECT_LT(std::abs(sum - parsed["step_time_s"].get<double>()), 0.5e-9);
 }
 
 TEST(StepJson, reads_as_the_golden_files) {
@@ -99,10 +99,10 @@ TEST(StepJson, reads_as_the_golden_files) {
 }
 
 TEST(StepJson, what_is_unknown_is_null_and_warnings_are_all_there) {
-  const Json json = Json::parse(step_json(bare_step()));
+  const Json parsed = Json::parse(step_json(bare_step()));
   for (const char* key : {"mfu", "mfu_full_attention", "peak_memory_bytes", "peak_memory_stage",
                           "peak_memory_moment"}) {
-    EXPECT_TRUE(json[key].is_null()) << key;
+    EXPECT_TRUE(parsed[key].is_null()) << key;
   }
   EXPECT_EQ(Json::parse(step_json(implausible_step()))["warnings"].size(), 3u);
 }

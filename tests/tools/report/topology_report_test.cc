@@ -68,19 +68,19 @@ TEST(TopologyReport, json_says_the_same_as_the_facts_of_every_row) {
     append_cluster_faults(spec, "", faults);
     ASSERT_TRUE(faults.empty()) << row.name << ": " << faults.list().front().field;
     const TopologyFacts facts = row.facts(spec);
-    const auto json = nlohmann::json::parse(topology_json(spec));
-    EXPECT_EQ(json["gpus"], facts.gpus);
-    EXPECT_EQ(json["tors"], facts.tors);
-    EXPECT_EQ(json["diameter_links"], facts.diameter);
-    EXPECT_EQ(json["degree"], facts.degree);
+    const auto parsed = nlohmann::json::parse(topology_json(spec));
+    EXPECT_EQ(parsed["gpus"], facts.gpus);
+    EXPECT_EQ(parsed["tors"], facts.tors);
+    EXPECT_EQ(parsed["diameter_links"], facts.diameter);
+    EXPECT_EQ(parsed["degree"], facts.degree);
     std::istringstream lines(topology_table(spec));
     for (std::string line; std::getline(lines, line);) {
       EXPECT_LE(line.size(), 80U) << row.name << ": " << line;
     }
-    EXPECT_EQ(json["cluster_bisection_bytes_per_second"],
+    EXPECT_EQ(parsed["cluster_bisection_bytes_per_second"],
               facts.cluster_bisection.bytes_per_second());
     int64_t tor_lanes = 0;
-    for (const auto& layer : json["links"]) {
+    for (const auto& layer : parsed["links"]) {
       if (layer["kind"] == "tor-pod") tor_lanes = layer["lanes"];
     }
     EXPECT_EQ(tor_lanes, facts.tor_uplinks) << row.name;

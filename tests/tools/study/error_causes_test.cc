@@ -78,7 +78,9 @@ TEST(ErrorCauses, are_ranked_by_how_little_has_to_move_then_by_how_much_they_clo
   for (size_t i = 1; i < causes.causes.size(); ++i) {
     const ErrorCause &before = causes.causes[i - 1], &after = causes.causes[i];
     EXPECT_GE(before.holds_published(), after.holds_published()) << after.bar.input.path;
-    if (!before.holds_published()) EXPECT_GE(before.closes, after.closes) << after.bar.input.path;
+    if (!before.holds_published()) {
+      EXPECT_GE(before.closes, after.closes) << after.bar.input.path;
+    }
     EXPECT_EQ(after.holds_published(), after.closes >= 1) << after.bar.input.path;
   }
 }

@@ -93,8 +93,12 @@ TEST(Sensitivity, each_end_is_the_scenario_with_that_value) {
   for (size_t i = 0; i < s.bars.size(); ++i) {
     const TornadoBar& bar = s.bars[i];
     EXPECT_EQ(bar.problem, "") << bar.input.path;
-    if (i > 0) EXPECT_LE(s.swing(bar), s.swing(s.bars[i - 1])) << bar.input.path;
-    if (bar.input.low == bar.input.value) EXPECT_EQ(bar.low->mfu, s.base.mfu) << bar.input.path;
+    if (i > 0) {
+      EXPECT_LE(s.swing(bar), s.swing(s.bars[i - 1])) << bar.input.path;
+    }
+    if (bar.input.low == bar.input.value) {
+      EXPECT_EQ(bar.low->mfu, s.base.mfu) << bar.input.path;
+    }
   }
   const auto clock = std::find_if(s.bars.begin(), s.bars.end(), [](const TornadoBar& bar) {
     return bar.input.path == "software.clock_factor";
