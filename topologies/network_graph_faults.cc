@@ -155,6 +155,12 @@ class GraphCheck {
     }
   }
 
+  // One past the last host of an entry, among those that are counted; counts may be anything.
+  int64_t end_of(size_t group) const {
+    const int64_t first = first_host_[group];
+    return first + std::clamp<int64_t>(graph_.hosts[group].count, 0, hosts_ - first);
+  }
+
   void plug(const std::string& field, const NetworkGraph::Link& link, const Endpoint& hosts,
             const Endpoint& at) {
     if (link.nic >= spec_.gpus_per_host) {
@@ -163,8 +169,7 @@ class GraphCheck {
       return;
     }
     const int64_t first = first_host_[hosts.index];
-    const int64_t end =
-        std::min(hosts_, first + std::max<int64_t>(0, graph_.hosts[hosts.index].count));
+    const int64_t end = end_of(hosts.index);
     const int64_t first_nic = std::max<int64_t>(0, link.nic);
     const int64_t end_nic = link.nic < 0 ? spec_.gpus_per_host : link.nic + 1;
     for (int64_t host = first; host < end; ++host) {
@@ -186,7 +191,7 @@ class GraphCheck {
   void check_nics() {
     for (size_t group = 0; group < graph_.hosts.size(); ++group) {
       const int64_t first = first_host_[group];
-      const int64_t end = std::min(hosts_, first + std::max<int64_t>(0, graph_.hosts[group].count));
+      const int64_t end = end_of(group);
       const auto begin = plugged_.begin() + first * spec_.gpus_per_host;
       const auto last = plugged_.begin() + std::max(first, end) * spec_.gpus_per_host;
       const auto loose = std::find(begin, last, kNone);
