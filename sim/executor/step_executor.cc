@@ -20,10 +20,11 @@ constexpr size_t kReceives = static_cast<size_t>(Stream::kReceive);
 
 constexpr uint16_t bit_of(size_t stream) { return static_cast<uint16_t>(1U << stream); }
 
-// What every look at an op needs, in a quarter of its size: eight to a cache line.
+// What every look at an op needs, in a quarter of its size: eight to a cache line. Its dependencies end where those of
+// the next op begin.
 struct OpFacts {
   uint32_t first_dependency = 0;
-  uint16_t dependencies = 0, work = 0;
+  uint32_t work = 0;
 };
 
 struct RankState {
@@ -98,15 +99,13 @@ class StepExecutor {
       facts_.push_back(
           {work.kind, work.stream, work.exposed_as, work.communicator == Communicator::kWorld});
     }
-    HERDSIM_CHECK(graph.works.size() <= UINT16_MAX);
     for (const Program& program : graph.programs) {
       std::vector<OpFacts> ops;
-      ops.reserve(program.ops.size());
+      ops.reserve(program.ops.size() + 1);
       for (const Op& op : program.ops) {
-        HERDSIM_CHECK(op.dependencies <= UINT16_MAX);
-        ops.push_back({op.first_dependency, static_cast<uint16_t>(op.dependencies),
-                       static_cast<uint16_t>(op.work.index())});
+        ops.push_back({op.first_dependency, static_cast<uint32_t>(op.work.index())});
       }
+      ops.push_back({static_cast<uint32_t>(program.dependencies.size()), 0});
       ops_.push_back(std::move(ops));
     }
     reset_ranks();
@@ -185,7 +184,6 @@ class StepExecutor {
   }
 
   // -- Programs
-  // -------------------------------------------------------------------------------------------------
 
   const Op& op_of(RankClassId rank, OpId op) const { return ranks_[rank].program->ops[op.index()]; }
   WorkId work_of(RankClassId rank, OpId op) const {
@@ -211,9 +209,10 @@ class StepExecutor {
       if (!is_done(state, state.missing[stream])) return &state.missing[stream];
       state.blocked &= static_cast<uint16_t>(~bit_of(stream));
     }
-    const OpFacts op = state.ops[state.next[stream]->index()];
-    const OpId* const first = state.program->dependencies.data() + op.first_dependency;
-    for (const OpId* dependency = first; dependency != first + op.dependencies; ++dependency) {
+    const OpFacts* const op = state.ops + state.next[stream]->index();
+    const OpId* const all = state.program->dependencies.data();
+    const OpId* const end = all + op[1].first_dependency;
+    for (const OpId* dependency = all + op->first_dependency; dependency != end; ++dependency) {
       if (is_done(state, *dependency)) continue;
       state.blocked |= bit_of(stream);
       state.missing[stream] = *dependency;
@@ -293,7 +292,6 @@ class StepExecutor {
   }
 
   // -- Compute
-  // --------------------------------------------------------------------------------------------------
 
   void start_compute(RankClassId rank, OpId op) {
     book(rank);
@@ -359,7 +357,6 @@ class StepExecutor {
   }
 
   // -- Collectives
-  // ----------------------------------------------------------------------------------------------
 
   void count_run(uint32_t lane, uint32_t transfer, WorkId work, Instant started) {
     RunCounts& counts = runs_[lane][transfer];
@@ -469,7 +466,6 @@ class StepExecutor {
   }
 
   // -- Messages
-  // -------------------------------------------------------------------------------------------------
 
   struct MessageRoute {
     uint32_t lane;
@@ -533,7 +529,6 @@ class StepExecutor {
   }
 
   // -- The account
-  // ----------------------------------------------------------------------------------------------
 
   void add(RankClassId rank, TimeTerm term, Duration time) {
     outcome_.account[rank][static_cast<size_t>(term)] += time.nanoseconds();
@@ -595,7 +590,6 @@ class StepExecutor {
   }
 
   // -- Deadlock
-  // -------------------------------------------------------------------------------------------------
 
   void collect_blocked(RankClassId rank) {
     constexpr size_t kEnough = 8;

@@ -96,7 +96,7 @@ struct Op {
 
 struct Program {
   std::vector<Op> ops;
-  std::vector<OpId> dependencies;               // of all ops, see Op::first_dependency
+  std::vector<OpId> dependencies;               // of all ops, in their order; see Op::first_dependency
   std::vector<std::vector<OpId>> stream_order;  // by Stream: its ops, in issue order
 
   std::span<const OpId> dependencies_of(const Op& op) const {

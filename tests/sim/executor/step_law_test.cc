@@ -231,6 +231,26 @@ TEST(Executor, names_ranks_and_ops_that_wait_for_each_other) {
   }
 }
 
+TEST(Executor, counts_works_and_dependencies_beyond_sixteen_bits) {
+  constexpr size_t kMany = 70'000;
+  HandMade job;
+  std::vector<WorkId> many;
+  for (size_t i = 0; i < kMany; ++i) {
+    many.push_back(job.graph.works.push_back(
+        {.kind = WorkKind::kHost, .stream = Stream::kHost, .name = "launch", .host_floor = microseconds(1)}));
+  }
+  for (size_t stage = 0; stage < 2; ++stage) {
+    ProgramBuilder builder(job.graph.works);
+    std::vector<OpId> all;
+    for (const WorkId work : many) all.push_back(builder.add(work, {}));
+    builder.add(job.work, all);
+    job.graph.programs.push_back(builder.build());
+  }
+  const StepOutcome outcome = job.run();
+  EXPECT_TRUE(outcome.deadlock.empty());
+  EXPECT_GE(outcome.makespan, microseconds(1) * static_cast<int64_t>(kMany));
+}
+
 TEST(Executor, names_a_collective_that_a_member_never_joins) {
   HandMade job;
   for (size_t stage = 0; stage < 2; ++stage) {
