@@ -33,10 +33,9 @@ struct RankState {
   size_t first_word = 0;  // of the rank's bits in `done_`
   // By stream: the next op, or the one that runs, and the end of its ops.
   std::array<const OpId*, kStreams> next{}, last{};
-  // By stream whose bit is in `blocked`: the first op that its next one was seen to wait for. Most
-  // looks at a stream find this op still missing, which takes one bit and not the op with its
-  // dependencies.
-  std::array<OpId, kStreams> missing{};
+  // By stream whose bit is in `blocked`: the first dependency that its next op was seen to wait for. Most looks at a
+  // stream find it still missing, which takes one bit; those before it are not looked at again.
+  std::array<const OpId*, kStreams> missing{};
   uint16_t blocked = 0;
   uint16_t open = 0;     // streams with an op left, but for receives, which the sender orders
   uint16_t running = 0;  // streams whose next op runs
@@ -205,20 +204,20 @@ class StepExecutor {
   }
   // The first op that the next one of a stream waits for; null: none. Requires: the stream is open.
   const OpId* first_missing(RankState& state, size_t stream) const {
-    if ((state.blocked & bit_of(stream)) != 0) {
-      if (!is_done(state, state.missing[stream])) return &state.missing[stream];
-      state.blocked &= static_cast<uint16_t>(~bit_of(stream));
-    }
+    const bool was_blocked = (state.blocked & bit_of(stream)) != 0;
+    if (was_blocked && !is_done(state, *state.missing[stream])) return state.missing[stream];
     const OpFacts* const op = state.ops + state.next[stream]->index();
     const OpId* const all = state.program->dependencies.data();
     const OpId* const end = all + op[1].first_dependency;
-    for (const OpId* dependency = all + op->first_dependency; dependency != end; ++dependency) {
-      if (is_done(state, *dependency)) continue;
-      state.blocked |= bit_of(stream);
-      state.missing[stream] = *dependency;
-      return &state.missing[stream];
+    const OpId* dependency = was_blocked ? state.missing[stream] + 1 : all + op->first_dependency;
+    while (dependency != end && is_done(state, *dependency)) ++dependency;
+    if (dependency == end) {
+      state.blocked &= static_cast<uint16_t>(~bit_of(stream));
+      return nullptr;
     }
-    return nullptr;
+    state.blocked |= bit_of(stream);
+    state.missing[stream] = dependency;
+    return dependency;
   }
 
   // Starts whatever can start on the rank, then books what its compute stream does now.
