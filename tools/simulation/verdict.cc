@@ -25,6 +25,7 @@ class Judge {
         path_(path_summary(step)) {}
 
   Verdict judge() {
+    if (!step_.result.jobs.empty()) return sharing();
     if (step_.without.empty()) return products();
     const StepWithout& most = step_.without.front();
     out_.gain = 1 - most.step.seconds() / whole();
@@ -39,6 +40,20 @@ class Judge {
   double whole() const { return step_.result.step_time.seconds(); }
   double share(TimeTerm term) const {
     return step_.result.time_account_seconds()[static_cast<size_t>(term)] / whole();
+  }
+
+  // Nothing is taken away from a job among others to see what the step would be.
+  Verdict sharing() {
+    const Duration alone = step_.result.jobs.front().alone;
+    const size_t others = step_.result.jobs.size() - 1;
+    out_.term = TimeTerm::kOther;
+    out_.gain = out_.of_step = 1 - alone.seconds() / whole();
+    out_.sentence = fmt::format(
+        "Beside {} other job{} the step takes {}, alone {}: sharing takes {} of it. What limits "
+        "the rest is answered of the job alone: leave out other_jobs.",
+        others, others == 1 ? "" : "s", to_text(step_.result.step_time), to_text(alone),
+        percent(out_.gain));
+    return std::move(out_);
   }
 
   std::string sentence_of(TimeTerm term) const {

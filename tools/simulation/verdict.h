@@ -17,7 +17,7 @@ struct Verdict {
 
 // The loss without which the step would be shortest (StepSimulation::without). Not the largest of the account: where one
 // rank is slow, the others book its time as bubble, and only taking the slowness away shows what it costs. Where no loss
-// gives kLeastGain, products limit the step.
+// gives kLeastGain, products limit the step. Of a job among others: what sharing costs (kOther), and no more.
 // Requires: the step was simulated with `without`; better with its critical path, from which achieved rates are taken.
 inline constexpr double kLeastGain = 0.02;
 Verdict verdict(const Scenario& scenario, const StepSimulation& step);

@@ -192,6 +192,24 @@ TEST(Verdict, names_the_cause_that_was_built_in) {
   }
 }
 
+TEST(Verdict, of_a_job_among_others_says_what_sharing_costs) {
+  int seen = 0;
+  for (const JobCase& c : job_cases()) {
+    const Scenario scenario = c.scenario();
+    if (scenario.other_jobs.empty()) continue;
+    ++seen;
+    const StepSimulation step = explained(scenario);
+    EXPECT_TRUE(step.critical_path.empty() && step.without.empty()) << c.name;
+    const Verdict found = verdict(scenario, step);
+    EXPECT_THAT(found.sentence, HasSubstr("sharing takes")) << c.name;
+    EXPECT_NEAR(found.gain,
+                1 - step.result.jobs.front().alone.seconds() / step.result.step_time.seconds(),
+                1e-12)
+        << c.name;
+  }
+  EXPECT_GT(seen, 0);
+}
+
 TEST(Verdict, of_one_gpu_without_a_loss_is_that_of_its_products) {
   const Scenario scenario = load_scenario(
       "llama3-405b-16384",
