@@ -13,11 +13,6 @@
 namespace herdsim {
 namespace {
 
-const std::vector<PlanCase>& cases() {
-  static const std::vector<PlanCase> all = plan_cases();
-  return all;
-}
-
 template <class Body>
 void for_each_op(const OpGraph& graph, Body&& body) {
   for (size_t p = 0; p < graph.programs.size(); ++p) {
@@ -53,9 +48,9 @@ ComputedFlops computed(const OpGraph& graph) {
 
 TEST(Lowering, table_holds_every_schedule) {
   std::set<std::string> seen;
-  for (const PlanCase& c : cases()) seen.insert(c.training.schedule);
+  for (const PlanCase& c : plan_cases()) seen.insert(c.training.schedule);
   EXPECT_EQ(seen.size(), schedules().size());
-  EXPECT_GT(cases().size(), 500u);
+  EXPECT_GT(plan_cases().size(), 500u);
 }
 
 int64_t recomputed_layers(const PlanCase& c) {
@@ -68,7 +63,7 @@ int64_t recomputed_layers(const PlanCase& c) {
 }
 
 TEST(Lowering, products_add_up_to_six_flops_a_parameter_and_token) {
-  for (const PlanCase& c : cases()) {
+  for (const PlanCase& c : plan_cases()) {
     const ModelArchitecture& m = c.model;
     const auto tokens = static_cast<double>(c.training.tokens());
     const auto of = [&](int64_t parameters) { return static_cast<double>(parameters) * tokens; };
@@ -96,7 +91,7 @@ TEST(Lowering, products_add_up_to_six_flops_a_parameter_and_token) {
 // Each module adds the products it makes again and nothing else, whatever else is made again.
 TEST(Lowering, modules_to_recompute_add_their_own_products) {
   int compared = 0;
-  for (const PlanCase& c : cases()) {
+  for (const PlanCase& c : plan_cases()) {
     if (c.training.recompute != Recompute::kNone || c.training.schedule != "1f1b") continue;
     const ModelArchitecture& m = c.model;
     const auto tokens = static_cast<double>(c.training.tokens());
@@ -129,7 +124,7 @@ TEST(Lowering, modules_to_recompute_add_their_own_products) {
 }
 
 TEST(Lowering, attention_is_the_causal_half_with_its_scores_computed_again) {
-  for (const PlanCase& c : cases()) {
+  for (const PlanCase& c : plan_cases()) {
     const ModelFlops flops = model_flops(c.model, c.training);
     const auto matrices = static_cast<double>(c.model.active_matrix_parameters() +
                                               c.model.embedding_parameters());
@@ -164,7 +159,7 @@ TEST(Lowering, model_flops_of_llama_3_405b_are_the_published_ones_less_the_looku
 }
 
 TEST(Lowering, every_send_completes_one_receive_of_its_micro_batch_and_size) {
-  for (const PlanCase& c : cases()) {
+  for (const PlanCase& c : plan_cases()) {
     const OpGraph graph = c.lower();
     std::set<std::pair<ProgramId, OpId>> completed;
     size_t receives = 0;
@@ -233,11 +228,11 @@ size_t ops_that_never_start(const OpGraph& graph) {
 }
 
 TEST(Lowering, every_op_can_start) {
-  for (const PlanCase& c : cases()) EXPECT_EQ(ops_that_never_start(c.lower()), 0u) << c.name;
+  for (const PlanCase& c : plan_cases()) EXPECT_EQ(ops_that_never_start(c.lower()), 0u) << c.name;
 }
 
 TEST(Lowering, ops_wait_for_earlier_ops_only) {
-  for (const PlanCase& c : cases()) {
+  for (const PlanCase& c : plan_cases()) {
     const OpGraph graph = c.lower();
     for_each_op(graph, [&](ProgramId program, OpId id, const Op& op, const Work&) {
       for (const OpId d : graph.programs[program].dependencies_of(op)) ASSERT_LT(d, id) << c.name;
@@ -275,7 +270,7 @@ bool makes_gradients(const Work& work) {
 }
 
 TEST(Lowering, a_reduction_waits_for_every_gradient_issued_before_it) {
-  for (const PlanCase& c : cases()) {
+  for (const PlanCase& c : plan_cases()) {
     const OpGraph graph = c.lower();
     for (const Program& program : graph.programs) {
       const std::vector<int64_t> last = last_computed(graph, program);
@@ -292,7 +287,7 @@ TEST(Lowering, a_reduction_waits_for_every_gradient_issued_before_it) {
 }
 
 TEST(Lowering, the_optimizer_waits_for_every_other_compute_op_and_reduction) {
-  for (const PlanCase& c : cases()) {
+  for (const PlanCase& c : plan_cases()) {
     const OpGraph graph = c.lower();
     for (const Program& program : graph.programs) {
       const OpId optimizer = program.stream_order[static_cast<size_t>(Stream::kCompute)].back();
@@ -326,7 +321,7 @@ bool is_tied_on_one_stage(const PlanCase& c) {
 }
 
 TEST(Lowering, each_parameter_is_gathered_and_reduced_as_often_as_its_sharding_says) {
-  for (const PlanCase& c : cases()) {
+  for (const PlanCase& c : plan_cases()) {
     const OpGraph graph = c.lower();
     const WorkloadSpec spec = c.spec();
     const LayerParameters layer = layer_parameters(c.model, c.plan, c.model.is_moe());
@@ -363,7 +358,7 @@ TEST(Lowering, each_parameter_is_gathered_and_reduced_as_often_as_its_sharding_s
 // Two stages that hold the same chunks reduce their gradients together, in the same order.
 TEST(Lowering, both_copies_of_a_chunk_are_reduced_with_each_other) {
   int mirrored = 0;
-  for (const PlanCase& c : cases()) {
+  for (const PlanCase& c : plan_cases()) {
     if (c.row().layout != ChunkLayout::kBidirectional) continue;
     ++mirrored;
     const OpGraph graph = c.lower();
@@ -384,7 +379,7 @@ TEST(Lowering, both_copies_of_a_chunk_are_reduced_with_each_other) {
 }
 
 TEST(Lowering, copies_of_a_tied_embedding_meet_once_where_they_are_on_two_stages) {
-  for (const PlanCase& c : cases()) {
+  for (const PlanCase& c : plan_cases()) {
     std::set<ProgramId> meet;
     for_each_op(c.lower(), [&](ProgramId program, OpId, const Op&, const Work& work) {
       if (work.kind != WorkKind::kCollective || work.communicator != Communicator::kEnds) return;
@@ -400,7 +395,7 @@ TEST(Lowering, copies_of_a_tied_embedding_meet_once_where_they_are_on_two_stages
 // As many copies of a token as it visits experts leave a rank in each all-to-all, two a pass.
 TEST(Lowering, tokens_go_to_experts_and_back_in_every_pass) {
   int compared = 0;
-  for (const PlanCase& c : cases()) {
+  for (const PlanCase& c : plan_cases()) {
     if (c.plan.ep == 1) continue;
     TypedVector<WorkId, Work> works;
     const PassTemplates layer =
@@ -435,7 +430,7 @@ TEST(Lowering, tokens_go_to_experts_and_back_in_every_pass) {
 
 // A pair of passes is what the two are, in another order.
 TEST(Lowering, pairs_of_passes_hold_the_ops_of_both) {
-  for (const PlanCase& c : cases()) {
+  for (const PlanCase& c : plan_cases()) {
     if (!c.software.pass_overlap) continue;
     PlanCase apart = c;
     apart.software.pass_overlap = false;
@@ -456,7 +451,7 @@ TEST(Lowering, pairs_of_passes_hold_the_ops_of_both) {
 // One stream for both: a reduction that waits for its gradients would hold up the next gather.
 TEST(Lowering, a_backward_pass_gathers_the_next_unit_before_it_reduces_one) {
   int checked = 0;
-  for (const PlanCase& c : cases()) {
+  for (const PlanCase& c : plan_cases()) {
     // A split backward pass reduces in its weight half and gathers in its input half.
     // Replicas of shards reduce twice, one after the other.
     if (c.plan.shard != Sharding::kZero3 || !c.software.dp_overlap || c.row().splits_backward ||
@@ -489,7 +484,7 @@ TEST(Lowering, a_backward_pass_gathers_the_next_unit_before_it_reduces_one) {
 }
 
 TEST(Lowering, the_whole_job_meets_once_in_the_gradient_norm) {
-  for (const PlanCase& c : cases()) {
+  for (const PlanCase& c : plan_cases()) {
     std::map<ProgramId, int> meetings;
     for_each_op(c.lower(), [&](ProgramId program, OpId, const Op&, const Work& work) {
       if (work.kind == WorkKind::kCollective && work.communicator == Communicator::kWorld) {
@@ -499,144 +494,6 @@ TEST(Lowering, the_whole_job_meets_once_in_the_gradient_norm) {
     EXPECT_EQ(static_cast<int64_t>(meetings.size()), c.plan.pp) << c.name;
     for (const auto& [program, count] : meetings) EXPECT_EQ(count, 1) << c.name;
   }
-}
-
-// A split backward pass moves and computes what the whole one does.
-struct PassTotals {
-  double flops = 0, moved = 0;
-  std::map<std::pair<Communicator, CollectiveKind>, int64_t> transferred;
-};
-
-void add(const WorkTemplate& steps, const TypedVector<WorkId, Work>& works, PassTotals& totals) {
-  for (const TemplateStep& step : steps) {
-    const Work& work = works[step.work];
-    if (work.kind == WorkKind::kCollective) {
-      totals.transferred[{work.communicator, work.collective}] += work.bytes.count();
-    }
-    for (const Kernel& kernel : work.kernels) {
-      if (const auto* gemm = std::get_if<GemmShape>(&kernel.work)) {
-        totals.flops += gemm->flops().count() * kernel.repeats;
-      } else if (const auto* attention = std::get_if<AttentionShape>(&kernel.work)) {
-        totals.flops += attention->flops().count() * kernel.repeats;
-      } else {
-        totals.moved += static_cast<double>(std::get<MemoryTraffic>(kernel.work).moved.count()) *
-                        kernel.repeats;
-      }
-    }
-  }
-}
-
-using TemplateMaker = PassTemplates (*)(const WorkloadSpec&, TypedVector<WorkId, Work>&);
-
-PassTemplates layers_as_planned(const WorkloadSpec& spec, TypedVector<WorkId, Work>& works) {
-  return layer_templates(spec, works, {.has_experts = spec.model.is_moe()});
-}
-
-TEST(Lowering, a_split_backward_pass_does_what_the_whole_one_does) {
-  for (const PlanCase& c : cases()) {
-    TypedVector<WorkId, Work> works;
-    for (const TemplateMaker templates :
-         {&layers_as_planned, &embedding_templates, &head_templates}) {
-      const PassTemplates passes = templates(c.spec(), works);
-      PassTotals whole, split;
-      add(passes.backward, works, whole);
-      add(passes.backward_input, works, split);
-      add(passes.backward_weight, works, split);
-      EXPECT_EQ(split.flops, whole.flops) << c.name;
-      EXPECT_EQ(split.moved, whole.moved) << c.name;
-      EXPECT_EQ(split.transferred, whole.transferred) << c.name;
-    }
-  }
-}
-
-// Steps that are over when the template's last step is.
-std::set<int> over_with_last(const WorkTemplate& steps, const TypedVector<WorkId, Work>& works) {
-  std::set<int> over;
-  std::vector<int> open = {static_cast<int>(steps.size()) - 1};
-  while (!open.empty()) {
-    const int step = open.back();
-    open.pop_back();
-    if (step == kBefore || !over.insert(step).second) continue;
-    const TemplateStep& at = steps[static_cast<size_t>(step)];
-    open.insert(open.end(), at.after.begin(), at.after.end());
-    for (int before = 0; before < step; ++before) {
-      const WorkId earlier = steps[static_cast<size_t>(before)].work;
-      if (works[earlier].stream == works[at.work].stream) open.push_back(before);
-    }
-  }
-  return over;
-}
-
-TEST(Lowering, nothing_is_computed_or_transferred_that_nobody_waits_for) {
-  for (const PlanCase& c : cases()) {
-    TypedVector<WorkId, Work> works;
-    const PassTemplates layer = layers_as_planned(c.spec(), works);
-    const PassTemplates head = head_templates(c.spec(), works);
-    for (const WorkTemplate PassTemplates::*part :
-         {&PassTemplates::forward, &PassTemplates::backward, &PassTemplates::backward_input,
-          &PassTemplates::backward_weight}) {
-      for (const WorkTemplate* steps : {&(layer.*part), &(head.*part)}) {
-        EXPECT_EQ(over_with_last(*steps, works).size(), steps->size()) << c.name;
-      }
-    }
-  }
-}
-
-TEST(Lowering, chunked_transfers_move_the_same_bytes_and_flops) {
-  for (const PlanCase& c : cases()) {
-    PlanCase chunked = c;
-    chunked.software.tp_overlap = TpOverlap::kChunked;
-    PlanCase whole = c;
-    whole.software.tp_overlap = TpOverlap::kNone;
-    PassTotals a, b;
-    TypedVector<WorkId, Work> works_a, works_b;
-    for (const TemplateMaker templates : {&layers_as_planned, &head_templates}) {
-      const PassTemplates with = templates(chunked.spec(), works_a);
-      const PassTemplates without = templates(whole.spec(), works_b);
-      for (const WorkTemplate PassTemplates::*part :
-           {&PassTemplates::forward, &PassTemplates::backward}) {
-        add(with.*part, works_a, a);
-        add(without.*part, works_b, b);
-      }
-    }
-    EXPECT_EQ(a.flops, b.flops) << c.name;
-    EXPECT_EQ(a.moved, b.moved) << c.name;
-    EXPECT_EQ(a.transferred, b.transferred) << c.name;
-  }
-}
-
-// Of the transfers of a layer's forward pass over the tensor-parallel group all are halved; of the
-// backward pass the reductions of input gradients are not.
-TEST(Lowering, fp8_transfers_halve_all_but_the_reduced_input_gradients) {
-  int compared = 0;
-  for (const PlanCase& c : cases()) {
-    if (!c.spec().splits_sequence()) continue;
-    const auto moved = [&](DataType precision, bool fp8_transfers,
-                           const WorkTemplate PassTemplates::*part, CollectiveKind kind) {
-      PlanCase variant = c;
-      variant.training.precision = precision;
-      variant.software.tp_fp8_transfers = fp8_transfers;
-      TypedVector<WorkId, Work> works;
-      const PassTemplates layer = layer_templates(variant.spec(), works, {.recomputes = false});
-      int64_t sum = 0;
-      for (const TemplateStep& step : layer.*part) {
-        const Work& work = works[step.work];
-        if (work.stream == Stream::kTp && work.collective == kind) sum += work.bytes.count();
-      }
-      return sum;
-    };
-    for (const auto part : {&PassTemplates::forward, &PassTemplates::backward}) {
-      for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
-        const int64_t plain = moved(DataType::kFp8, false, part, kind);
-        const bool kept =
-            part == &PassTemplates::backward && kind == CollectiveKind::kReduceScatter;
-        EXPECT_EQ(moved(DataType::kFp8, true, part, kind), kept ? plain : plain / 2) << c.name;
-        EXPECT_EQ(moved(DataType::kBf16, true, part, kind), plain) << c.name;
-        compared += plain > 0;
-      }
-    }
-  }
-  EXPECT_GT(compared, 100);
 }
 
 }  // namespace

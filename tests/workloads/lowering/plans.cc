@@ -157,9 +157,7 @@ const Variant kVariants[] = {
     {"ends alone", [](PlanCase& c) { c.model.layers -= c.model.layers > 2 ? 2 : 0; }},
 };
 
-}  // namespace
-
-std::vector<PlanCase> plan_cases() {
+std::vector<PlanCase> all_cases() {
   std::vector<PlanCase> cases;
   for (const ScheduleRow& row : schedules()) {
     for (const Grid& grid : kGrids) {
@@ -187,6 +185,13 @@ std::vector<PlanCase> plan_cases() {
     }
   }
   return cases;
+}
+
+}  // namespace
+
+const std::vector<PlanCase>& plan_cases() {
+  static const std::vector<PlanCase> kCases = all_cases();
+  return kCases;
 }
 
 }  // namespace herdsim

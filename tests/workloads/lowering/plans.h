@@ -23,6 +23,6 @@ struct PlanCase {
 
 // Every schedule row with every sharding, recomputation and way of splitting tensors, on several
 // grids; only what validation accepts. Some hundred cases.
-std::vector<PlanCase> plan_cases();
+const std::vector<PlanCase>& plan_cases();
 
 }  // namespace herdsim
