@@ -6,6 +6,7 @@
 
 #include "calibrate/fit/isotonic.h"
 #include "calibrate/profile/collective_time.h"
+#include "calibrate/profile/error_summary.h"
 #include "calibrate/profile/profile_check.h"
 
 namespace herdsim {
@@ -15,12 +16,6 @@ namespace {
 // sixteenth of an octave is one size.
 int64_t size_class(Bytes size) {
   return std::lround(16 * std::log2(static_cast<double>(size.count())));
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
 }
 
 struct SizeTime {

@@ -11,6 +11,7 @@
 #include "calibrate/fit/gemm_fit.h"
 #include "calibrate/fit/isotonic.h"
 #include "calibrate/profile/collective_time.h"
+#include "calibrate/profile/error_summary.h"
 #include "sim/base/error.h"
 #include "sim/base/table.h"
 #include "sim/base/text.h"
@@ -20,11 +21,6 @@ namespace herdsim {
 namespace {
 
 double as_double(Bytes bytes) { return static_cast<double>(bytes.count()); }
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 // Rates over sizes from times, so that time never falls.
 LogCurve rates_over(const std::map<double, double>& seconds_at, double floor) {

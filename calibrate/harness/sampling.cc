@@ -5,19 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "calibrate/profile/error_summary.h"
+
 namespace herdsim {
 namespace {
 
 constexpr double kThrottledClock = 0.95;
-
-double median(std::vector<double> values) {
-  const size_t half = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(half), values.end());
-  const double upper = values[half];
-  if (values.size() % 2 == 1) return upper;
-  return 0.5 *
-         (upper + *std::max_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(half)));
-}
 
 }  // namespace
 

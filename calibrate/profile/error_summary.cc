@@ -4,9 +4,7 @@
 #include <cmath>
 
 namespace herdsim {
-namespace {
 
-// The value below which a share of the sorted values lies.
 double quantile(const std::vector<double>& sorted, double share) {
   const double position = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(position);
@@ -14,7 +12,10 @@ double quantile(const std::vector<double>& sorted, double share) {
   return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-}  // namespace
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return quantile(values, 0.5);
+}
 
 void ErrorTable::add(const std::string& group, double predicted, double measured,
                      std::array<double, 2> goal) {

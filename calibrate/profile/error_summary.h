@@ -7,6 +7,11 @@
 
 namespace herdsim {
 
+// The value below which a share of the sorted values lies, between two of them in proportion. Requires: at least one.
+double quantile(const std::vector<double>& sorted, double share);
+// Of values in any order. Requires: at least one.
+double median(std::vector<double> values);
+
 // Of |prediction / measurement - 1|.
 struct ErrorSummary {
   std::string group;
