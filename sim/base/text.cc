@@ -134,6 +134,13 @@ std::string to_text(Flops f) { return with_unit(f.count(), kFlopUnits); }
 
 std::string to_text(FlopRate r) { return with_unit(r.per_second(), kFlopRateUnits); }
 
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
 std::string count_text(int64_t count) {
   std::string digits = std::to_string(count);
   const size_t first = count < 0 ? 1 : 0;

@@ -10,6 +10,7 @@
 #include "calibrate/profile/profile_file.h"
 #include "sim/base/error.h"
 #include "sim/base/table.h"
+#include "sim/base/text.h"
 #include "sim/checkpoint/checkpoint_policy.h"
 #include "sim/collectives/collective.h"
 #include "sim/job/recovery_policy.h"
@@ -258,13 +259,6 @@ const Kind& kind_of(const std::string& name, const std::string& field = "catalog
   throw SpecError({fault});
 }
 
-// Always in quotes (RFC 4180).
-std::string csv_text(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + '"';
-}
-
 void print_kinds(const std::vector<const Kind*>& shown, const Options& options, Streams streams) {
   if (options.format == OutputFormat::kJson) {
     nlohmann::ordered_json all;
@@ -282,7 +276,7 @@ void print_kinds(const std::vector<const Kind*>& shown, const Options& options, 
     fmt::print(streams.out, "kind,name,help\n");
     for (const Kind* kind : shown) {
       for (const CatalogLine& line : kind->entries()) {
-        fmt::print(streams.out, "{},{},{}\n", kind->name, csv_text(line.name), csv_text(line.help));
+        fmt::print(streams.out, "{},{},{}\n", kind->name, csv_field(line.name), csv_field(line.help));
       }
     }
     return;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/text.h"
 #include "sim/models/queueing.h"
 #include "tools/report/run_report.h"
 
@@ -125,16 +126,6 @@ std::string text_of(const Json& json) {
   return json.dump(2, ' ', false, nlohmann::detail::error_handler_t::replace) + "\n";
 }
 
-std::string csv_text(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + '"';
-}
-
 // The shortest digits that read back as the same double.
 std::string number(double value) { return fmt::format("{}", value); }
 
@@ -145,7 +136,7 @@ Columns columns_of(const RunResult& r) {
     return r.replicas.empty() ? std::string() : number(r.effective_training_time_quantile(p));
   };
   Columns columns = {
-      {"scenario", csv_text(r.scenario)},
+      {"scenario", csv_field(r.scenario)},
       {"gpus", fmt::format("{}", r.gpus)},
       {"horizon_s", number(r.mean_horizon_seconds())},
       {"replicas", fmt::format("{}", r.replicas.size())},
@@ -167,7 +158,7 @@ Columns columns_of(const RunResult& r) {
     columns.emplace_back(fmt::format("{}_s", kRunTermNames[i]), number(account[i]));
   columns.emplace_back("wall_s", number(r.wall_seconds));
   columns.emplace_back("fingerprint", r.fingerprint());
-  columns.emplace_back("warnings", csv_text(fmt::format("{}", fmt::join(r.warnings, "; "))));
+  columns.emplace_back("warnings", csv_field(fmt::format("{}", fmt::join(r.warnings, "; "))));
   return columns;
 }
 
@@ -183,7 +174,7 @@ Columns columns_of(const RunResult& r, size_t index) {
                          number(replica.account[i].seconds()));
   }
   for (size_t i = 0; i < r.class_names.size(); ++i) {
-    columns.emplace_back(csv_text(r.class_names[i]), fmt::format("{}", replica.by_class[i]));
+    columns.emplace_back(csv_field(r.class_names[i]), fmt::format("{}", replica.by_class[i]));
   }
   return columns;
 }

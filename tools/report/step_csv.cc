@@ -3,22 +3,13 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/text.h"
 #include "tools/report/step_report.h"
 
 namespace herdsim {
 namespace {
 
 using Column = std::pair<std::string, std::string>;  // name, value
-
-std::string quoted(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + '"';
-}
 
 // The shortest digits that read back as the same double.
 std::string number(double value) { return fmt::format("{}", value); }
@@ -29,7 +20,7 @@ std::vector<Column> columns_of(const StepResult& r) {
   const StageMemory* peak = r.peak_stage();
   const bool has_peak_rate = r.peak.per_second() > 0;
   std::vector<Column> columns = {
-      {"scenario", quoted(r.scenario)},
+      {"scenario", csv_field(r.scenario)},
       {"gpus", number(r.gpus)},
       {"step_time_s", number(r.step_time.seconds())},
       {"tokens_per_step", number(r.tokens_per_step)},
@@ -38,7 +29,7 @@ std::vector<Column> columns_of(const StepResult& r) {
       {"mfu", has_peak_rate ? number(r.mfu_causal()) : ""},
       {"mfu_full_attention", has_peak_rate ? number(r.mfu_full()) : ""},
       {"peak_tflops", number(r.peak.teraflops())},
-      {"dtype", quoted(r.dtype)}};
+      {"dtype", csv_field(r.dtype)}};
   const auto account = r.time_account_seconds();
   for (size_t i = 0; i < kTimeTerms; ++i) {
     columns.emplace_back(fmt::format("{}_s", kTimeTermNames[i]), number(account[i]));
@@ -47,14 +38,14 @@ std::vector<Column> columns_of(const StepResult& r) {
       {"bubble_fraction", number(r.bubble_fraction())},
       {"peak_memory_bytes", peak != nullptr ? number(peak->peak.count()) : ""},
       {"peak_memory_stage", peak != nullptr ? number(peak->stage) : ""},
-      {"peak_memory_moment", peak != nullptr ? quoted(peak->moment) : ""},
+      {"peak_memory_moment", peak != nullptr ? csv_field(peak->moment) : ""},
       {"memory_capacity_bytes", number(r.memory_capacity.count())},
       {"fits", r.fits() ? "true" : "false"},
       {"simulated_ranks", number(r.simulated_ranks)},
       {"events", number(r.events)},
       {"wall_s", number(r.wall_seconds)},
       {"fingerprint", r.fingerprint()},
-      {"warnings", quoted(fmt::format("{}", fmt::join(r.all_warnings(), "; ")))}};
+      {"warnings", csv_field(fmt::format("{}", fmt::join(r.all_warnings(), "; ")))}};
   columns.insert(columns.end(), rest.begin(), rest.end());
   return columns;
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/table.h"
+#include "sim/base/text.h"
 #include "sim/metrics/term_labels.h"
 #include "tools/study/error_causes.h"
 
@@ -84,12 +85,6 @@ nlohmann::ordered_json step_at(const std::optional<Outlook>& end) {
   return end ? nlohmann::ordered_json(end->step_time_s) : nlohmann::ordered_json(nullptr);
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + '"';
-}
-
 }  // namespace
 
 std::string error_causes_table(const ErrorCauses& causes) {
@@ -155,10 +150,10 @@ std::string error_causes_csv(const ErrorCauses& causes) {
   for (const ErrorCause& cause : causes.causes) {
     const UncertainInput& input = cause.bar.input;
     text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{}\n", quoted(causes.question.name), quoted(input.path),
-        quoted(input.value), quoted(input.low), quoted(input.high), input.evidence,
+        "{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(causes.question.name), csv_field(input.path),
+        csv_field(input.value), csv_field(input.low), csv_field(input.high), input.evidence,
         at(cause.bar.low), at(cause.bar.high), cause.closes,
-        cause.published_at ? fmt::format("{}", *cause.published_at) : "", quoted(input.source));
+        cause.published_at ? fmt::format("{}", *cause.published_at) : "", csv_field(input.source));
   }
   return text;
 }

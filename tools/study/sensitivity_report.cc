@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/table.h"
+#include "sim/base/text.h"
 #include "tools/study/sensitivity.h"
 
 namespace herdsim {
@@ -44,15 +45,6 @@ nlohmann::ordered_json figures(const std::optional<Outlook>& outlook, const Sens
     if (is_shown(shown, s)) j[std::string(shown.figure)] = shown.value(*outlook);
   }
   return j;
-}
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + '"';
 }
 
 }  // namespace
@@ -148,7 +140,7 @@ std::string tornado_csv(const Sensitivity& s) {
   for (const TornadoRow& row : tornado_rows(s)) {
     text += fmt::format("{},{},{},{},{},{},{},{},{}\n", row.input, row.low, row.high, row.evidence,
                         row.metric, row.value, at(row.value_low), at(row.value_high),
-                        quoted(row.source));
+                        csv_field(row.source));
   }
   return text;
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "sim/base/text.h"
 #include "tools/study/sweep.h"
 
 namespace herdsim {
@@ -77,16 +78,6 @@ std::vector<std::string> table_cells(const SweepRow& row, const std::vector<Tabl
     cells.push_back(value ? fmt::format("{:.{}f}", *value * column.scale, column.decimals) : "-");
   }
   return cells;
-}
-
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + '"';
 }
 
 // One line a row, whatever reads it.

@@ -10,6 +10,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/table.h"
+#include "sim/base/text.h"
 #include "tools/simulation/simulate_step.h"
 
 namespace herdsim {
@@ -68,13 +69,6 @@ nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
 
 std::string number_or_blank(const std::optional<double>& value) {
   return value ? fmt::format("{}", *value) : "";
-}
-
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + '"';
 }
 
 std::string percent(double ratio) { return fmt::format("{:.1f} %", 100 * ratio); }
@@ -182,10 +176,10 @@ std::string validation_csv(const std::vector<RowPrediction>& rows) {
       "skipped_because\n";
   for (const RowPrediction& row : rows) {
     out += fmt::format(
-        "{},{},{},{},{},{},{}\n", csv_cell(row.id), number_or_blank(row.predicted_step_time_s),
+        "{},{},{},{},{},{},{}\n", csv_field(row.id), number_or_blank(row.predicted_step_time_s),
         number_or_blank(row.target_step_time_s), number_or_blank(row.error()),
         row.peak_memory ? std::to_string(row.peak_memory->count()) : "",
-        csv_cell(fmt::format("{}", fmt::join(row.assumed, "; "))), csv_cell(row.skipped_because));
+        csv_field(fmt::format("{}", fmt::join(row.assumed, "; "))), csv_field(row.skipped_because));
   }
   return out;
 }

@@ -31,6 +31,14 @@ TEST(Text, rounding_up_moves_to_the_next_unit_and_drops_a_digit) {
   EXPECT_EQ(to_text(Bytes(99'960)), "100 kB");
 }
 
+TEST(Text, quotes_csv_fields_only_where_a_reader_would_split_them) {
+  EXPECT_EQ(csv_field("plain text"), "plain text");
+  EXPECT_EQ(csv_field(""), "");
+  EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
+  EXPECT_EQ(csv_field("say \"no\""), "\"say \"\"no\"\"\"");
+  EXPECT_EQ(csv_field("two\nlines"), "\"two\nlines\"");
+}
+
 TEST(Text, counts_have_commas) {
   EXPECT_EQ(count_text(0), "0");
   EXPECT_EQ(count_text(999), "999");
