@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -58,6 +59,15 @@ StreamCurve at_memory_rate(const StreamCurve& curve, double factor) {
   std::vector<LogCurve::Point> points = curve.bytes_per_second.points();
   for (LogCurve::Point& point : points) point.y *= factor;
   return {LogCurve(std::move(points)), curve.provenance};
+}
+
+// Whether the embedding and the head are one matrix, as the number of all parameters says: where it is nearer to that
+// of such a model than a quarter of the matrix. Of large models, where the matrix is less than 2 % of it, the number is
+// rounded and tells nothing.
+bool tied_by_count(ModelArchitecture model, double parameters) {
+  model.tied_embeddings = true;
+  const auto matrix = static_cast<double>(model.embedding_parameters());
+  return matrix > 0.02 * parameters && std::abs(parameters - static_cast<double>(model.parameters())) < 0.25 * matrix;
 }
 
 // In lower case.
@@ -141,6 +151,7 @@ class RowReading {
     }
     m.head_dim =
         or_assume(row_.head_dim, "head_dim", known != nullptr ? known->head_dim : m.hidden / m.heads);
+    m.tied_embeddings = row_.billion_parameters && tied_by_count(m, 1e9 * *row_.billion_parameters);
     return true;
   }
 

@@ -87,6 +87,7 @@ RunRow read_row(const RowReader& r) {
   r.read("hidden", row.hidden);
   r.read("ffn", row.ffn);
   r.read("mlp_gated", row.mlp_gated);
+  r.read("params_B", row.billion_parameters);
   r.read("heads", row.heads);
   r.read("kv_heads", row.kv_heads);
   r.read("head_dim", row.head_dim);

@@ -4,6 +4,8 @@
 // Columns, in any order; others are ignored and any may be left out:
 //   id, software, model, gpu                                      what ran on what
 //   layers, hidden, ffn, mlp_gated, heads, kv_heads, head_dim, vocab, seq_len
+//   params_B                                                      billions, of all parameters; tells whether embeddings
+//                                                                 are tied
 //   experts, experts_per_token, shared_experts, expert_ffn
 //   num_gpus, gpus_per_node, tp, sp, cp, pp, vp, ep, dp, fsdp_zero, micro_batch, global_batch
 //   precision, recompute, attention_kernel, pp_schedule           words, read by row_scenario.h
@@ -26,6 +28,7 @@ struct RunRow {
   std::optional<int64_t> layers, hidden, ffn, heads, kv_heads, head_dim, vocab, seq_len;
   std::optional<int64_t> experts, experts_per_token, shared_experts, expert_ffn;
   std::optional<bool> mlp_gated;
+  std::optional<double> billion_parameters;
   std::optional<int64_t> num_gpus, gpus_per_node, tp, cp, pp, vp, ep, dp;
   std::optional<bool> sp;
   std::optional<int64_t> micro_batch, global_batch;

@@ -77,6 +77,35 @@ TEST(RowScenario, blanks_take_the_documented_defaults_and_are_named) {
                   "recompute = none", "fsdp_zero = ZeRO-1", "attention_kernel = cudnn9"));
 }
 
+// Sizes of Llama 3 8B and of a model of 1.3B with one matrix for both ends.
+TEST(RowScenario, embeddings_are_tied_where_the_count_of_parameters_says_so) {
+  RunRow row = complete_row();
+  const auto tied = [&](std::optional<double> billions) {
+    row.billion_parameters = billions;
+    return scenario_of_row(row, parts()).scenario.model.tied_embeddings;
+  };
+  EXPECT_FALSE(tied(std::nullopt));
+  EXPECT_FALSE(tied(8.03));
+  EXPECT_TRUE(tied(7.505));
+  EXPECT_FALSE(tied(70));  // neither
+  row.layers = 16;
+  row.hidden = 2048;
+  row.ffn = 8192;
+  row.kv_heads = 32;
+  row.head_dim = 64;
+  row.vocab = 131072;
+  EXPECT_TRUE(tied(1.342));
+  EXPECT_FALSE(tied(1.61));
+  row.layers = 96;
+  row.hidden = 12288;
+  row.ffn = 49152;
+  row.heads = row.kv_heads = 96;
+  row.head_dim = 128;
+  row.mlp_gated = false;
+  row.vocab = 51200;
+  EXPECT_FALSE(tied(174.6));
+}
+
 TEST(RowScenario, each_reason_to_leave_a_row_out_is_named) {
   const auto reason = [](void (*change)(RunRow&)) {
     RunRow row = complete_row();
