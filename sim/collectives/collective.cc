@@ -22,6 +22,9 @@ Duration microseconds_rounded_up(double us) { return seconds_rounded_up(us * 1e-
 
 double as_double(int64_t n) { return static_cast<double>(n); }
 
+// Up to here an all-reduce is all latency.
+constexpr Bytes kSmallReduce = mebibytes(1);
+
 // The part of a message that must leave (and enter) each member's NIC, or its NVLink port for a
 // group inside a node: the conservation law of each kind, shared evenly by the members of a node.
 struct PortShare {
@@ -158,9 +161,10 @@ Cost pairwise_cost(CollectiveKind kind, const GroupShape& g, const NcclTuning& t
 void take_measured_steps(CollectiveKind kind, Bytes bytes, const GroupShape& g, const NcclTuning& t,
                          CollectivePlan& plan) {
   const double steps = as_double((g.ranks - 1) * passes_of(kind));
-  const double wire_us = as_double(bytes.count()) / as_double(g.ranks) /
-                         (1000 * std::min(ring_bus_bandwidth(g, t), t.ring_step_bandwidth));
-  const double step_us = ring_step(wire_us, t.ring_step_hop);
+  const double bandwidth = 1000 * std::min(ring_bus_bandwidth(g, t), t.ring_step_bandwidth);
+  const double wire_us = as_double(bytes.count()) / as_double(g.ranks) / bandwidth;
+  const double slice_us = t.ring_step_slice * as_double(ring_channels(g, t)) / bandwidth;
+  const double step_us = ring_step(wire_us, t.ring_step_hop, slice_us);
   plan.latency = microseconds_rounded_up(t.ring_base.simple + steps * (step_us - wire_us));
   plan.rate_cap =
       std::max(Bandwidth::from_bytes_per_second(1),
@@ -212,6 +216,10 @@ CollectivePlan predicted_plan(CollectiveKind kind, Bytes bytes, const GroupShape
       bytes_per_second(share.value() * cost.bandwidth * 1e9 * correction.efficiency.at(bytes)));
   if (plan.algorithm == Algorithm::kRing && g.nodes > 1 && t.ring_step_hop > 0) {
     take_measured_steps(kind, bytes, g, t, plan);
+  }
+  if (kind == CollectiveKind::kAllReduce && g.nodes > 1 && bytes <= kSmallReduce && g.ranks <= t.small_reduce_ranks) {
+    const Duration pairs = microseconds_rounded_up(t.small_reduce_pair * as_double(g.ranks * g.ranks));
+    plan.latency = std::max(plan.latency, pairs);
   }
   plan.rate_cap = std::min(plan.rate_cap, window_bound(kind, plan.channels, g, t));
   plan.nic_crossings = g.nodes > 1 ? 1 : 0;

@@ -119,12 +119,14 @@ double SizeCurve::at(Bytes bytes) const {
   return values[index] * std::pow(values[index + 1] / values[index], share);
 }
 
-double ring_step(double wire, double hop) {
-  return std::pow(std::pow(wire, 1.5) + std::pow(hop, 1.5), 1 / 1.5);
+double ring_step(double wire, double hop, double slice) {
+  const double way = hop + std::min(wire, slice);
+  return std::cbrt(wire * wire * wire + way * way * way);
 }
 
-double ring_hop(double step, double wire) {
-  return std::pow(std::pow(step, 1.5) - std::pow(wire, 1.5), 1 / 1.5);
+double ring_hop(double step, double wire, double slice) {
+  const double way = std::cbrt(step * step * step - wire * wire * wire);
+  return std::max(0.0, way - std::min(wire, slice));
 }
 
 Duration MeasuredCollective::at(Bytes size) const {

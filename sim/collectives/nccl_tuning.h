@@ -83,9 +83,13 @@ struct NcclTuning {
   double p2p_peer = 4.7;    // of an all-to-all, for each remote peer
   double network_post = 1;  // CPU time to post a transfer: 1 Intel, 2 AMD; three times for Simple
   std::array<double, kHopClasses> hop_extra{};
-  // A fabric measured in a job: a ring across hosts takes base + (R - 1) * ring_step(wire, hop), microseconds, where
-  // wire = bytes / R / min(bandwidth, ring_step_bandwidth). Zero hop: as predicted.
-  double ring_step_hop = 0, ring_step_bandwidth = 0;
+  // A fabric measured in a job: a ring across hosts takes base + (R - 1) * ring_step(), microseconds, where bytes / R
+  // pass at min(bandwidth, ring_step_bandwidth), of which a channel has `ring_step_slice` bytes under way before they
+  // may travel on. Zero hop: as predicted.
+  double ring_step_hop = 0, ring_step_bandwidth = 0, ring_step_slice = 0;
+  // Small all-reduces on it, over at most so many ranks of several hosts: this long a pair of ranks, microseconds.
+  double small_reduce_pair = 0;
+  int64_t small_reduce_ranks = 32;
 
   // All-reduces in InfiniBand switches (CollNet with SHARP): one pass over the network, whatever the
   // number of nodes. NCCL's latencies; with NVLS in the node, or else directly between GPUs.
@@ -130,12 +134,13 @@ struct NcclTuning {
   std::vector<MeasuredCollective> measured;
 };
 
-// A step of a ring whose bytes take `wire` and whose hop takes `hop`: between the longer of the two and their sum, as
-// one cloud's all-gathers of 1 GiB over 16 to 512 GPUs are (24 to 38 us a step beyond the wire).
-//   step = (wire^3/2 + hop^3/2)^2/3
-double ring_step(double wire, double hop);
+// A step of a ring whose bytes take `wire`, of which the slices take `slice` that are received before they are sent on:
+// the longer of the wire and of the way of the first slices, and somewhat more where they are alike.
+//   step^3 = wire^3 + (hop + min(wire, slice))^3
+// So are one cloud's all-gathers of 1 GiB over 16 to 512 GPUs, and smaller ones in its training steps.
+double ring_step(double wire, double hop, double slice);
 // The hop of a step that was measured. Requires: step >= wire.
-double ring_hop(double step, double wire);
+double ring_hop(double step, double wire, double slice);
 
 // For a host with 8 H100, NVSwitch and a 400 Gb/s NIC a GPU. `nccl_version` is "2.20" or "2.20.5";
 // a release that is not in the table takes the row of the nearest one before it, or of the first.

@@ -125,8 +125,9 @@ struct SoftwareStack {
   double host_milliseconds_per_step = 0;  // loader hand-over, logging, garbage collection, python
   // Standard deviation over GPUs of the time a step takes beyond its mean: the slowest holds all up, once a step.
   double step_jitter_milliseconds = 0;
-  // Bus bandwidth of rings inside a host, where this stack's NCCL does not reach the usual one. 0: the usual one.
-  double host_ring_gigabytes_per_second = 0;
+  // Bus bandwidths that its jobs measure of all-gathers and reduce-scatters are of lists of tensors, which PyTorch
+  // copies out of one or into one.
+  bool measures_lists = false;
 
   // Relative standard deviation of GPU speed across the job: a synchronous step runs at the pace of the slowest.
   double gpu_speed_sigma = 0;

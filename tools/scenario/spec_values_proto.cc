@@ -78,7 +78,7 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_host_microseconds_per_layer_optimizer(s.host_microseconds_per_layer_optimizer);
   m->set_dp_gather_overlap(s.dp_gather_overlap);
   m->set_step_jitter_milliseconds(s.step_jitter_milliseconds);
-  m->set_host_ring_gigabytes_per_second(s.host_ring_gigabytes_per_second);
+  m->set_measures_lists(s.measures_lists);
   m->set_parameter_gather_fp8(s.parameter_gather_fp8);
   m->set_dp_bucket_parameters(s.dp_bucket_parameters);
   m->set_dp_bucket_parameters_per_rank(s.dp_bucket_parameters_per_rank);
@@ -407,7 +407,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .host_microseconds_per_layer_optimizer = m.host_microseconds_per_layer_optimizer(),
           .host_milliseconds_per_step = m.host_milliseconds_per_step(),
           .step_jitter_milliseconds = m.step_jitter_milliseconds(),
-          .host_ring_gigabytes_per_second = m.host_ring_gigabytes_per_second(),
+          .measures_lists = m.measures_lists(),
           .gpu_speed_sigma = m.gpu_speed_sigma(),
           .clock_factor = m.clock_factor()};
 }

@@ -9,6 +9,7 @@
 
 #include "sim/collectives/group_path.h"
 #include "sim/collectives/nccl_model.h"
+#include "sim/models/compute_time.h"
 #include "topologies/torus.h"
 
 namespace herdsim {
@@ -19,17 +20,21 @@ constexpr double kNvlink = 450e9;
 constexpr double kNic = 50e9;
 constexpr Bytes kMeasuredSize = gibibytes(1);
 
-// Microseconds. A fabric whose steps take this much longer is one of a cloud, on which none takes
-// less than kLeastStep: 0.67 ms for the 15 steps of small collectives over two hosts. A fabric
-// whose steps take this much longer than the bytes on the wire is one of a cloud.
+// Microseconds. A fabric whose ring steps take this much longer than the bytes on the wire is one of a cloud. Its
+// figures are of the jobs of a published grid of runs, 16 to 512 GPUs: each measured its own all-gather, and its steps
+// of many small micro-batches are mostly rings over two or four hosts.
 constexpr double kSlowStep = 15;
-// Gigabytes per second: bus bandwidth of rings over 2 to 4 hosts of such a fabric, 1 GiB (216 to
-// 230 in the jobs of a published grid of runs).
-constexpr double kCloudRing = 228;
-// A step of small collectives there. One bandwidth at 1 GiB tells a hop of 40 from one of 50 badly
-// and from one of 150 well: a fabric is healthy until the job's own figure says at least twice
-// this.
-constexpr double kCloudHop = 48;
+// Gigabytes per second: bus bandwidth of rings over 2 to 4 hosts at 1 GiB, which eight NICs carry together.
+constexpr double kCloudRing = 275;
+constexpr double kNicsOfAHost = 8;
+// The hop of a step. One bandwidth at 1 GiB tells a hop of 40 from one of 50 badly and from one of 150 well: a fabric
+// is healthy until the job's own figure says at least twice this.
+constexpr double kCloudHop = 38;
+// Bytes a channel has under way, of the 512 KiB of one of NCCL's eight steps.
+constexpr double kCloudSlice = 410e3;
+// An all-reduce of some KiB over the 16 or 32 ranks of two or four hosts takes 3.6 and 14 ms: what steps take beyond
+// their rings, three times a micro-batch in the loss and once a norm at the end. Why is not known.
+constexpr double kCloudReducePair = 14;
 // Up to this many ranks the bytes of a step at 1 GiB outlast any hop.
 constexpr int64_t kFewRanks = 32;
 
@@ -71,18 +76,17 @@ void bound_by_windows(const ClusterSpec& cluster, NcclTuning& tuning) {
   at(HopClass::kCrossPod) = cluster.core_round_trip_us;
 }
 
-// A stack whose NCCL does not reach the usual rings inside a host.
-void limit_host_rings(const SoftwareStack& software, NcclTuning& tuning) {
-  const double most = software.host_ring_gigabytes_per_second;
-  if (most > 0) tuning.ring_bandwidth = std::min(tuning.ring_bandwidth, most);
-}
-
-// Seconds of the whole job's collective at 1 GiB, measured.
-double measured_seconds(CollectiveKind kind, int64_t ranks, Bandwidth bus) {
+// Seconds of the whole job's collective at 1 GiB, measured; and what the stack measures beside it: of lists of tensors
+// the whole result, or the whole input, is read and written once more.
+double measured_seconds(CollectiveKind kind, int64_t ranks, Bandwidth bus, const Scenario& scenario) {
   const auto r = static_cast<double>(ranks);
   const double passes = kind == CollectiveKind::kAllReduce ? 2 : 1;
-  return static_cast<double>(kMeasuredSize.count()) * passes * (r - 1) / r /
-         static_cast<double>(bus.bytes_per_second());
+  const double seconds =
+      static_cast<double>(kMeasuredSize.count()) * passes * (r - 1) / r / static_cast<double>(bus.bytes_per_second());
+  if (!scenario.software.measures_lists || kind == CollectiveKind::kAllReduce) return seconds;
+  const MemoryTraffic copy{kMeasuredSize * 2, StreamClass::kFused};
+  // A figure too good for that had no copy in it.
+  return std::max(seconds / 2, seconds - stream_cost(copy, scenario.profile).time.seconds());
 }
 
 void calibrate_host(CollectiveKind kind, double faster, NcclTuning& tuning) {
@@ -91,10 +95,11 @@ void calibrate_host(CollectiveKind kind, double faster, NcclTuning& tuning) {
   }
 }
 
-void calibrate(CollectiveKind kind, Bandwidth measured, const GroupShape& job, NcclTuning& tuning) {
+void calibrate(CollectiveKind kind, Bandwidth measured, const GroupShape& job, const Scenario& scenario,
+               NcclTuning& tuning) {
   if (measured <= Bandwidth() || job.ranks <= 1) return;
   const double predicted = plan_collective(kind, kMeasuredSize, job, tuning).alone().seconds();
-  const double seconds = measured_seconds(kind, job.ranks, measured);
+  const double seconds = measured_seconds(kind, job.ranks, measured, scenario);
   const double faster = predicted / seconds;
   if (job.nodes == 1) return calibrate_host(kind, faster, tuning);
   if (kind == CollectiveKind::kAllReduce) {
@@ -107,8 +112,12 @@ void calibrate(CollectiveKind kind, Bandwidth measured, const GroupShape& job, N
   const double ring = ring_bus_bandwidth(job, tuning);
   if (step <= chunk / (1e3 * ring) + kSlowStep) return;
   tuning.ring_step_bandwidth = std::min(ring, kCloudRing);
-  const double wire = chunk / (1e3 * tuning.ring_step_bandwidth);
-  const double hop = job.ranks > kFewRanks ? ring_hop(step, wire) : 0;
+  tuning.nic_bandwidth = std::min(tuning.nic_bandwidth, kCloudRing / kNicsOfAHost);
+  tuning.small_reduce_pair = kCloudReducePair;
+  tuning.ring_step_slice = kCloudSlice;
+  const double microsecond = 1e3 * tuning.ring_step_bandwidth;  // bytes in one
+  const double slice = kCloudSlice * static_cast<double>(ring_channels(job, tuning)) / microsecond;
+  const double hop = job.ranks > kFewRanks ? ring_hop(step, chunk / microsecond, slice) : 0;
   tuning.ring_step_hop = std::max(tuning.ring_step_hop, hop > 2 * kCloudHop ? hop : kCloudHop);
 }
 
@@ -145,15 +154,15 @@ NcclTuning network_tuning(const Scenario& scenario, const Fabric& fabric,
   scale_to_links(scenario.cluster, tuning);
   take_fabric(scenario.cluster, tuning);
   bound_by_windows(scenario.cluster, tuning);
-  limit_host_rings(scenario.software, tuning);
   take_measured_curves(scenario.profile, tuning);
   const MeasuredNetwork& measured = scenario.measured_network;
   if (std::max({measured.all_reduce, measured.all_gather, measured.reduce_scatter}) > Bandwidth()) {
     std::vector<GpuId> members(placement.values().begin(), placement.values().end());
     const GroupShape job = group_shape(fabric, members);
-    calibrate(CollectiveKind::kAllReduce, measured.all_reduce, job, tuning);
-    calibrate(CollectiveKind::kAllGather, measured.all_gather, job, tuning);
-    calibrate(CollectiveKind::kReduceScatter, measured.reduce_scatter, job, tuning);
+    calibrate(CollectiveKind::kAllGather, measured.all_gather, job, scenario, tuning);
+    calibrate(CollectiveKind::kReduceScatter, measured.reduce_scatter, job, scenario, tuning);
+    // By then the NICs are known.
+    calibrate(CollectiveKind::kAllReduce, measured.all_reduce, job, scenario, tuning);
   }
   return tuning;
 }

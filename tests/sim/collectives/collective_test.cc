@@ -493,5 +493,47 @@ TEST(Collectives, say_where_they_were_not_measured) {
   EXPECT_FALSE(extrapolated(CollectiveKind::kAllReduce, mebibytes(64), shape(1024, 8)));
 }
 
+// Of a fabric that was measured in a job.
+TEST(MeasuredRingStep, is_the_longer_of_the_wire_and_the_way_of_the_first_slices) {
+  constexpr double kHop = 38, kSlice = 24;
+  double before = 0;
+  for (const double wire : {0.1, 2.0, 8.0, 24.0, 62.0, 120.0, 1000.0}) {
+    const double step = ring_step(wire, kHop, kSlice);
+    const double longer = std::max(wire, kHop + std::min(wire, kSlice));
+    EXPECT_GE(step, longer) << wire;
+    EXPECT_LE(step, 1.26 * longer) << wire;  // the cube root of two, where both are alike
+    EXPECT_GT(step, before) << wire;
+    before = step;
+    EXPECT_NEAR(ring_hop(step, wire, kSlice), kHop, 1e-6) << wire;
+  }
+}
+
+// All-gathers of 1 GiB on one cloud, microseconds a step with what a copy of the result takes off: within a tenth.
+TEST(MeasuredRingStep, is_that_of_published_jobs) {
+  constexpr double kChunk = 1073.7e3, kRate = 275;  // 1 GiB in kB, and kB in a microsecond
+  for (const auto& [ranks, measured] : {std::pair(32, 121.6), std::pair(64, 82.0), std::pair(128, 60.8),
+                                        std::pair(256, 52.5), std::pair(512, 46.3)}) {
+    EXPECT_NEAR(ring_step(kChunk / ranks / kRate, 38, 24) / measured, 1, 0.1) << ranks;
+  }
+}
+
+// All latency: nothing but the ranks decides, up to 32 of them; larger messages and hosts alone are as they were.
+TEST(SmallAllReduce, over_hosts_of_a_slow_fabric_takes_the_square_of_its_ranks) {
+  NcclTuning tuning = h100_tuning("2.20");
+  const auto time = [&](Bytes bytes, const GroupShape& group) {
+    return plan_collective(CollectiveKind::kAllReduce, bytes, group, tuning).alone().seconds();
+  };
+  const double usual = time(kibibytes(16), shape(2, 8));
+  const double large = time(mebibytes(64), shape(2, 8)), in_host = time(kibibytes(16), shape(1, 8));
+  const double many = time(kibibytes(16), shape(8, 8));
+  tuning.small_reduce_pair = 14;
+  EXPECT_LT(usual, 1e-3);
+  EXPECT_NEAR(time(kibibytes(16), shape(2, 8)), 14e-6 * 16 * 16, 0.2e-3);
+  EXPECT_NEAR(time(kibibytes(64), shape(4, 8)), 14e-6 * 32 * 32, 0.2e-3);
+  EXPECT_EQ(time(mebibytes(64), shape(2, 8)), large);
+  EXPECT_EQ(time(kibibytes(16), shape(1, 8)), in_host);
+  EXPECT_EQ(time(kibibytes(16), shape(8, 8)), many);
+}
+
 }  // namespace
 }  // namespace herdsim
