@@ -164,8 +164,11 @@ PassTemplates head_templates(const WorkloadSpec& spec, TypedVector<WorkId, Work>
       {k.gemm("logits", k.tokens(), vocab, h, GemmPass::kForward, DataType::kBf16),
        k.stream("loss", logits / 2, spec.software.logit_stream)},
       {at});
-  // Maximum and sum of every token's logits over the vocabulary shards, fp32.
-  forward.tensor(CollectiveKind::kAllReduce, Bytes(spec.tokens() * 2 * 4), {at});
+  // Maximum and sum of every token's logits over the vocabulary shards, or its own logit too, fp32.
+  const int64_t reductions = spec.software.loss_reductions;
+  for (int64_t r = 0; r < reductions; ++r) {
+    at = forward.tensor(CollectiveKind::kAllReduce, Bytes(spec.tokens() * 2 * 4 / reductions), {at});
+  }
   out.forward = forward.build();
 
   const auto backward = [&](BackwardPart part) {

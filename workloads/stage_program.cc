@@ -221,7 +221,7 @@ class StageLowering {
     const bool last = weight && --backwards_left_[static_cast<size_t>(chunk_)] == 0;
     const bool gathers = gathers_each_pass() && input;
     std::optional<OpId> gathered;
-    if (gathers) gathered = gather_ahead(sequence.back(), before_last_end());
+    if (gathers && !sequence.empty()) gathered = gather_ahead(sequence.back(), before_last_end());
     for (size_t u = sequence.size(); u-- > 0;) {
       const UnitKind unit = sequence[u];
       if (gathers) {
@@ -291,7 +291,7 @@ class StageLowering {
     }
     const OpId op = add(work, {});
     set_start(table, model_chunk(), micro_batch_, op);
-    return {op};
+    return {shared_.read_message ? add(*shared_.read_message, {op}) : op};
   }
 
   void send(int64_t to, WorkId work, const std::vector<OpId>& after) {
@@ -362,11 +362,26 @@ class StageLowering {
     if (!unit_ends_.empty()) computed.push_back(unit_ends_.back());
     for (const WorkId work : deferred_) add(work, computed);
     if (shared_.tied_gradients && holds_one_end()) add(*shared_.tied_gradients, computed);
+    if (shared_.norm_gradient) computed = reduce_norms(std::move(computed));
     // On the data-parallel stream, so behind every reduction.
     const OpId norm = add(shared_.gradient_norm, computed);
     add(optimizer, {norm});
     const Work& host = works_[shared_.host];
     if (host.host_floor + host.jitter > Duration::zero()) add(shared_.host, {});
+  }
+
+  // Gradients of the norms of all layers, and of the last one where it is here, one after another. Returns what
+  // follows.
+  std::vector<OpId> reduce_norms(std::vector<OpId> after) {
+    int64_t norms = 0;
+    for (int64_t chunk = 0; chunk < chunks_per_stage(layout_.schedule, layout_.shape); ++chunk) {
+      for (const UnitKind unit : layout_.units_at(stage_, chunk)) {
+        if (is_layer(unit)) norms += spec_.software.norm_reductions_per_layer;
+        if (unit == UnitKind::kHead || unit == UnitKind::kTiedHead) ++norms;
+      }
+    }
+    for (int64_t n = 0; n < norms; ++n) after = {add(*shared_.norm_gradient, n == 0 ? after : std::vector<OpId>{})};
+    return after;
   }
 
   // Whether one of the two copies of a tied embedding is here, and the other one elsewhere.

@@ -45,6 +45,9 @@ class StepWorkBuilder {
     }
     out_.passes[index(UnitKind::kHead)] = head_templates(spec_, works_);
     out_.passes[index(UnitKind::kTiedHead)] = out_.passes[index(UnitKind::kHead)];
+    const double head = spec_.software.host_microseconds_per_head;
+    out_.launch[index(UnitKind::kHead)] = {host_work("launch head", head), host_work("launch head backward", head)};
+    out_.launch[index(UnitKind::kTiedHead)] = out_.launch[index(UnitKind::kHead)];
   }
 
   // Of one layer: its kernels, and each of its transfers within the layer. A split backward pass is
@@ -63,11 +66,11 @@ class StepWorkBuilder {
       return count * software.host_microseconds_per_transfer +
              (has_experts && !(counts && forward) ? software.host_microseconds_per_expert_layer : 0);
     };
+    const double sharded = spec_.plan.shard == Sharding::kNone ? 0 : software.host_microseconds_per_sharded_layer;
     out_.launch[index(unit)] = {
-        host_work("launch forward",
-                  software.host_microseconds_per_layer_forward + transfers(passes.forward, true)),
+        host_work("launch forward", software.host_microseconds_per_layer_forward + transfers(passes.forward, true)),
         host_work("launch backward",
-                  software.host_microseconds_per_layer_backward + transfers(passes.backward, false))};
+                  software.host_microseconds_per_layer_backward + sharded + transfers(passes.backward, false))};
   }
 
   std::optional<WorkId> host_work(std::string name, double microseconds) {
@@ -144,6 +147,9 @@ class StepWorkBuilder {
     out_.send_backward = transfer(WorkKind::kSend, Stream::kSendBackward, "send gradient");
     out_.receive_forward = transfer(WorkKind::kReceive, Stream::kReceive, "receive activation");
     out_.receive_backward = transfer(WorkKind::kReceive, Stream::kReceive, "receive gradient");
+    if (!spec_.software.p2p_async) {
+      out_.read_message = host_work("read message", spec_.software.host_microseconds_per_message);
+    }
   }
 
   void end_of_step() {
@@ -155,6 +161,13 @@ class StepWorkBuilder {
     }
     out_.gradient_norm = works_.push_back(
         data_parallel("gradient norm", CollectiveKind::kAllReduce, Communicator::kWorld, Bytes(4)));
+    if (spec_.software.norm_reductions_per_layer > 0 && spec_.splits_sequence() && spec_.plan.tp > 1) {
+      Work work = data_parallel("reduce norm", CollectiveKind::kAllReduce, Communicator::kTensor,
+                                Bytes(spec_.model.hidden * 4));
+      work.stream = Stream::kTp;
+      work.exposed_as = TimeTerm::kExposedTp;
+      out_.norm_gradient = works_.push_back(std::move(work));
+    }
     Work host;
     host.name = "host";
     host.host_floor = seconds_rounded_up(spec_.software.host_milliseconds_per_step * 1e-3);

@@ -51,6 +51,8 @@ struct StepWork {
       reduce;  // one after another; none among one rank
   WorkId send_forward, send_backward, receive_forward, receive_backward;
   WorkId gradient_norm, host;
+  std::optional<WorkId> norm_gradient;  // of one norm, over the tensor-parallel ranks
+  std::optional<WorkId> read_message;   // of the host, which waits for a message
   // Of the two copies of a tied embedding, on the first and the last stage.
   std::optional<WorkId> tied_gradients;
   std::array<HostWork, kUnitKinds> launch;

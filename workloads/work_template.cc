@@ -1,5 +1,6 @@
 #include "workloads/work_template.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -59,12 +60,30 @@ int TemplateBuilder::host(std::string name, double microseconds, std::vector<int
   return add(std::move(work), std::move(after));
 }
 
+// A product on a rank's own rows, and on those of the ranks before and behind it.
+std::pair<Kernel, Kernel> TemplateBuilder::split_by_owner(const Kernel& product) const {
+  const int64_t tp = spec_.plan.tp, pieces = std::min<int64_t>(tp - 1, 2);
+  Kernel own = product, rest = product;
+  auto& first = std::get<GemmShape>(own.work);
+  auto& others = std::get<GemmShape>(rest.work);
+  first.m /= tp;
+  others.m = (others.m - first.m) / pieces;
+  rest.repeats *= static_cast<double>(pieces);
+  return {std::move(own), std::move(rest)};
+}
+
 int TemplateBuilder::gather_then(std::string name, Bytes input, std::vector<Kernel> kernels,
                                  std::vector<int> after) {
   if (!spec_.splits_sequence()) return compute(std::move(name), std::move(kernels), after);
   if (spec_.software.tp_overlap == TpOverlap::kNone) {
-    return compute(std::move(name), std::move(kernels),
-                   {tensor(CollectiveKind::kAllGather, input, std::move(after))});
+    const int gathered = tensor(CollectiveKind::kAllGather, input, after);
+    if (!spec_.software.tp_own_tokens_first || spec_.plan.tp == 1) {
+      return compute(std::move(name), std::move(kernels), {gathered});
+    }
+    const auto [own, rest] = split_by_owner(kernels.front());
+    kernels.front() = rest;
+    const int ahead = compute(name + ", own tokens", {own}, std::move(after));
+    return compute(std::move(name), std::move(kernels), {gathered, ahead});
   }
   const Bytes chunk = input / spec_.software.tp_overlap_chunks;
   const int first = tensor(CollectiveKind::kAllGather, chunk, std::move(after));

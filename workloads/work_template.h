@@ -64,6 +64,7 @@ class TemplateBuilder {
 
   // The gathered tensor, in bf16, read and written by a kernel of its own.
   int copy(Bytes tensor, std::vector<int> after);
+  std::pair<Kernel, Kernel> split_by_owner(const Kernel& product) const;
   int collective(Communicator communicator, Stream stream, TimeTerm term, CollectiveKind kind,
                  Bytes bytes, std::vector<int> after);
   int add(Work work, std::vector<int> after);

@@ -53,6 +53,13 @@ struct SoftwareStack {
   // That gather runs beside the data gradient, and the reduce-scatter of the input gradient beside the weight gradient
   // (Megatron-LM without user buffers does both).
   bool tp_backward_overlap = true;
+  // A product runs on a rank's own tokens while those of the others are gathered, and on the rest of them after.
+  bool tp_own_tokens_first = false;
+  // All-reduces over the tensor-parallel ranks: of the loss, whose logits are split by vocabulary, in a forward pass;
+  // and, once a step, of the norms' gradients of a layer, where each tensor is reduced by itself. 0: they are reduced
+  // together, which takes no time worth counting.
+  int64_t loss_reductions = 1;
+  int64_t norm_reductions_per_layer = 0;
   // With fp8 products: their inputs are cast before they are gathered, and the forward pass scatters partial sums in fp8,
   // so that these transfers move a byte an element (Transformer Engine's user buffers with fp8_buf). Input gradients are
   // reduced in bf16.
@@ -117,6 +124,11 @@ struct SoftwareStack {
   double host_microseconds_per_layer_forward = 0;
   double host_microseconds_per_layer_backward = 0;
   double host_microseconds_per_transfer = 0;  // beside, for each tensor-parallel collective of the layer
+  double host_microseconds_per_head = 0;      // to launch the head and the loss, in each pass
+  double host_microseconds_per_message = 0;   // between a message that it waits for (p2p_async false) and what follows
+  // Beside, in a layer's backward pass where the optimizer's state is shared out: a rank's part of each gradient is set
+  // anew.
+  double host_microseconds_per_sharded_layer = 0;
   double host_microseconds_per_expert_layer = 0;  // beside, for each pass of a layer of experts
   // The host waits for the counts of tokens of each expert before it launches their exchange, and takes this long to go on;
   // 0: it does not wait, as where experts have a fixed capacity.

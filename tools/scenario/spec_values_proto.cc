@@ -59,6 +59,10 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_tp_overlap_chunks(s.tp_overlap_chunks);
   m->set_tp_regather_in_backward(s.tp_regather_in_backward);
   m->set_tp_backward_overlap(s.tp_backward_overlap);
+  m->set_tp_own_tokens_first(s.tp_own_tokens_first);
+  m->set_loss_reductions(s.loss_reductions);
+  m->set_norm_reductions_per_layer(s.norm_reductions_per_layer);
+  m->set_host_microseconds_per_message(s.host_microseconds_per_message);
   m->set_tp_fp8_transfers(s.tp_fp8_transfers);
   m->set_p2p_async(s.p2p_async);
   m->set_dp_overlap(s.dp_overlap);
@@ -75,6 +79,8 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_recompute_stops_early(s.recompute_stops_early);
   m->set_fp8_cast_share(s.fp8_cast_share);
   m->set_host_microseconds_per_transfer(s.host_microseconds_per_transfer);
+  m->set_host_microseconds_per_head(s.host_microseconds_per_head);
+  m->set_host_microseconds_per_sharded_layer(s.host_microseconds_per_sharded_layer);
   m->set_host_microseconds_per_layer_optimizer(s.host_microseconds_per_layer_optimizer);
   m->set_dp_gather_overlap(s.dp_gather_overlap);
   m->set_step_jitter_milliseconds(s.step_jitter_milliseconds);
@@ -372,6 +378,9 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .tp_overlap_chunks = m.tp_overlap_chunks(),
           .tp_regather_in_backward = m.tp_regather_in_backward(),
           .tp_backward_overlap = m.tp_backward_overlap(),
+          .tp_own_tokens_first = m.tp_own_tokens_first(),
+          .loss_reductions = m.loss_reductions(),
+          .norm_reductions_per_layer = m.norm_reductions_per_layer(),
           .tp_fp8_transfers = m.tp_fp8_transfers(),
           .p2p_async = m.p2p_async(),
           .dp_overlap = m.dp_overlap(),
@@ -402,6 +411,9 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .host_microseconds_per_layer_forward = m.host_microseconds_per_layer_forward(),
           .host_microseconds_per_layer_backward = m.host_microseconds_per_layer_backward(),
           .host_microseconds_per_transfer = m.host_microseconds_per_transfer(),
+          .host_microseconds_per_head = m.host_microseconds_per_head(),
+          .host_microseconds_per_message = m.host_microseconds_per_message(),
+          .host_microseconds_per_sharded_layer = m.host_microseconds_per_sharded_layer(),
           .host_microseconds_per_expert_layer = m.host_microseconds_per_expert_layer(),
           .host_microseconds_for_expert_counts = m.host_microseconds_for_expert_counts(),
           .host_microseconds_per_layer_optimizer = m.host_microseconds_per_layer_optimizer(),

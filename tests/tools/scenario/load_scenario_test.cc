@@ -97,6 +97,13 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
                                     "tp_overlap_chunks=11",
                                     "tp_regather_in_backward=false",
                                     "tp_backward_overlap=false",
+                                    "tp_own_tokens_first=true",
+                                    "measures_lists=true",
+                                    "loss_reductions=21",
+                                    "norm_reductions_per_layer=22",
+                                    "host_microseconds_per_message=23",
+                                    "host_microseconds_per_head=19",
+                                    "host_microseconds_per_sharded_layer=20",
                                     "tp_fp8_transfers=true",
                                     "p2p_async=false",
                                     "dp_overlap=false",
@@ -114,8 +121,12 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
                   s.backward.ffn_bytes, s.logit_bytes, s.gradient_accumulation_bytes,
                   s.optimizer_bytes, s.activation_hidden_bytes, s.activation_ffn_bytes,
                   s.host_microseconds_per_layer_forward, s.host_microseconds_per_layer_backward,
-                  s.host_milliseconds_per_step, s.gpu_speed_sigma, s.clock_factor}),
-              ElementsAre(1, 2, 3, 4, 5, 7, 9, 12, 13, 14, 15, 16, 0.17, 0.18));
+                  s.host_milliseconds_per_step, s.gpu_speed_sigma, s.clock_factor,
+                  s.host_microseconds_per_head, s.host_microseconds_per_sharded_layer,
+                  s.host_microseconds_per_message}),
+              ElementsAre(1, 2, 3, 4, 5, 7, 9, 12, 13, 14, 15, 16, 0.17, 0.18, 19, 20, 23));
+  EXPECT_EQ(s.loss_reductions, 21);
+  EXPECT_EQ(s.norm_reductions_per_layer, 22);
   EXPECT_EQ(s.forward.stream, StreamClass::kFramework);
   EXPECT_EQ(s.backward.stream, StreamClass::kOptimizer);
   EXPECT_EQ(s.logit_stream, StreamClass::kFramework);
@@ -124,7 +135,7 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
   EXPECT_EQ(s.parameter_gather_type, DataType::kFp32);
   EXPECT_EQ(s.tp_overlap, TpOverlap::kChunked);
   EXPECT_EQ(s.tp_overlap_chunks, 11);
-  EXPECT_TRUE(s.tp_fp8_transfers);
+  EXPECT_TRUE(s.tp_fp8_transfers && s.tp_own_tokens_first && s.measures_lists);
   EXPECT_FALSE(s.tp_regather_in_backward || s.tp_backward_overlap || s.p2p_async || s.dp_overlap);
 }
 

@@ -161,6 +161,49 @@ TEST(RowScenario, lower_power_slower_memory_and_a_slower_network_take_longer) {
   EXPECT_GT(step_time(row), usual);
 }
 
+// A job of a published grid: 16 layers over one or two hosts, its rings measured in it.
+RunRow grid_row(int64_t gpus, double allgather) {
+  RunRow row = complete_row();
+  row.software = "nanotron";
+  row.layers = 16;
+  row.hidden = 2048;
+  row.ffn = 8192;
+  row.heads = row.kv_heads = 32;
+  row.head_dim = 64;
+  row.vocab = 131072;
+  row.seq_len = 4096;
+  row.num_gpus = row.tp = gpus;
+  row.pp = row.vp = 1;
+  row.micro_batch = 16;
+  row.global_batch = 64;
+  row.fsdp_zero = "ZeRO-0";
+  row.attention_kernel = "fa2";
+  row.allgather_gigabytes_per_second = row.reducescatter_gigabytes_per_second = allgather;
+  return row;
+}
+
+// 263 GB/s of lists of tensors in a host is NCCL as everywhere, and a copy.
+TEST(RowScenario, figures_of_lists_have_a_copy_in_them) {
+  RunRow unmeasured = grid_row(8, 263);
+  unmeasured.allgather_gigabytes_per_second = unmeasured.reducescatter_gigabytes_per_second = std::nullopt;
+  const double usual = step_time(unmeasured);
+  EXPECT_NEAR(step_time(grid_row(8, 263)), usual, 0.02 * usual);
+  EXPECT_GT(step_time(grid_row(8, 200)), 1.03 * usual);
+}
+
+// Three for the loss of each of four micro-batches, and one a norm at the end of the step.
+TEST(RowScenario, small_all_reduces_over_hosts_of_a_slow_fabric_take_milliseconds) {
+  const auto seconds = [&](const RunRow& row, const std::vector<std::string>& sets) {
+    return simulate_step(scenario_of_row(row, parts(), sets).scenario, {}).result.step_time.seconds();
+  };
+  const std::vector<std::string> none = {"loss_reductions=0", "norm_reductions_per_layer=0"};
+  const RunRow row = grid_row(16, 224);
+  const double more = seconds(row, {}) - seconds(row, none);
+  EXPECT_NEAR(more, (3 * 4 + 2 * 16 + 1) * 3.5e-3, 0.1 * more);
+  const RunRow in_host = grid_row(8, 263);
+  EXPECT_LT(seconds(in_host, {}) - seconds(in_host, none), 5e-3);
+}
+
 TEST(RowScenario, sets_change_every_software_stack_and_nothing_else) {
   const RowParts slow({"software.clock_factor=0.5"});
   const RowScenario read = scenario_of_row(complete_row(), slow);

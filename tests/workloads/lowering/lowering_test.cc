@@ -392,6 +392,50 @@ TEST(Lowering, copies_of_a_tied_embedding_meet_once_where_they_are_on_two_stages
   }
 }
 
+// Where the stack reduces them one by one: each layer's, and the last one.
+TEST(Lowering, every_norm_that_tensor_ranks_share_is_reduced_once) {
+  int compared = 0;
+  for (PlanCase c : plan_cases()) {
+    c.software.norm_reductions_per_layer = 2;
+    int64_t norms = 0;
+    for_each_op(c.lower(), [&](ProgramId, OpId, const Op&, const Work& work) {
+      if (work.name != "reduce norm") return;
+      ++norms;
+      EXPECT_EQ(work.communicator, Communicator::kTensor) << c.name;
+      EXPECT_EQ(work.bytes, Bytes(4 * c.model.hidden)) << c.name;
+    });
+    const int64_t copies = c.row().layout == ChunkLayout::kBidirectional ? 2 : 1;
+    const bool shared = c.plan.tp > 1 && c.plan.sequence_parallel;
+    EXPECT_EQ(norms, shared ? copies * (2 * c.model.layers + 1) : 0) << c.name;
+    compared += shared ? 1 : 0;
+  }
+  EXPECT_GT(compared, 10);
+}
+
+// It launches nothing of a pass before it has read what the pass starts from.
+TEST(Lowering, a_host_reads_each_message_that_it_waits_for) {
+  for (PlanCase c : plan_cases()) {
+    if (c.software.pass_overlap) continue;
+    c.software.host_microseconds_per_message = 500;
+    c.software.host_microseconds_per_layer_forward = c.software.host_microseconds_per_layer_backward = 100;
+    for (const bool waits : {false, true}) {
+      c.software.p2p_async = !waits;
+      const OpGraph graph = c.lower();
+      size_t receives = 0, reads = 0;
+      for_each_op(graph, [&](ProgramId program, OpId, const Op& op, const Work& work) {
+        if (work.kind == WorkKind::kReceive) ++receives;
+        if (work.name != "read message") return;
+        ++reads;
+        const auto before = graph.programs[program].dependencies_of(op);
+        ASSERT_EQ(before.size(), 1u) << c.name;
+        const Op& receive = graph.programs[program].ops[before.front().index()];
+        EXPECT_EQ(graph.works[receive.work].kind, WorkKind::kReceive) << c.name;
+      });
+      EXPECT_EQ(reads, waits ? receives : 0u) << c.name;
+    }
+  }
+}
+
 // As many copies of a token as it visits experts leave a rank in each all-to-all, two a pass.
 TEST(Lowering, tokens_go_to_experts_and_back_in_every_pass) {
   int compared = 0;

@@ -91,27 +91,63 @@ TEST(PassTemplates, nothing_is_computed_or_transferred_that_nobody_waits_for) {
   }
 }
 
-TEST(PassTemplates, chunked_transfers_move_the_same_bytes_and_flops) {
+PassTotals totals_of_passes(const PlanCase& c) {
+  PassTotals totals;
+  TypedVector<WorkId, Work> works;
+  for (const TemplateMaker templates : {&layers_as_planned, &head_templates}) {
+    const PassTemplates passes = templates(c.spec(), works);
+    add(passes.forward, works, totals);
+    add(passes.backward, works, totals);
+  }
+  return totals;
+}
+
+TEST(PassTemplates, however_transfers_overlap_the_same_bytes_and_flops_move) {
   for (const PlanCase& c : plan_cases()) {
-    PlanCase chunked = c;
-    chunked.software.tp_overlap = TpOverlap::kChunked;
     PlanCase whole = c;
     whole.software.tp_overlap = TpOverlap::kNone;
-    PassTotals a, b;
-    TypedVector<WorkId, Work> works_a, works_b;
-    for (const TemplateMaker templates : {&layers_as_planned, &head_templates}) {
-      const PassTemplates with = templates(chunked.spec(), works_a);
-      const PassTemplates without = templates(whole.spec(), works_b);
-      for (const WorkTemplate PassTemplates::*part :
-           {&PassTemplates::forward, &PassTemplates::backward}) {
-        add(with.*part, works_a, a);
-        add(without.*part, works_b, b);
-      }
+    PlanCase chunked = c;
+    chunked.software.tp_overlap = TpOverlap::kChunked;
+    PlanCase own_first = whole;
+    own_first.software.tp_own_tokens_first = true;
+    const PassTotals b = totals_of_passes(whole);
+    for (const PlanCase& other : {chunked, own_first}) {
+      const PassTotals a = totals_of_passes(other);
+      EXPECT_EQ(a.flops, b.flops) << c.name;
+      EXPECT_EQ(a.moved, b.moved) << c.name;
+      EXPECT_EQ(a.transferred, b.transferred) << c.name;
     }
-    EXPECT_EQ(a.flops, b.flops) << c.name;
-    EXPECT_EQ(a.moved, b.moved) << c.name;
-    EXPECT_EQ(a.transferred, b.transferred) << c.name;
   }
+}
+
+// Two of the forward pass, two of the backward pass.
+TEST(PassTemplates, products_on_own_tokens_wait_for_no_gather) {
+  int found = 0;
+  for (const PlanCase& c : plan_cases()) {
+    if (c.plan.tp == 1 || !c.plan.sequence_parallel || c.model.is_moe() || c.model.is_latent() ||
+        c.training.recompute != Recompute::kNone || c.software.tp_overlap != TpOverlap::kNone) {
+      continue;
+    }
+    PlanCase own_first = c;
+    own_first.software.tp_own_tokens_first = true;
+    TypedVector<WorkId, Work> works;
+    const PassTemplates layer = layers_as_planned(own_first.spec(), works);
+    for (const WorkTemplate PassTemplates::*part : {&PassTemplates::forward, &PassTemplates::backward}) {
+      int own = 0;
+      const WorkTemplate& steps = layer.*part;
+      for (size_t s = 0; s < steps.size(); ++s) {
+        if (!works[steps[s].work].name.ends_with(", own tokens")) continue;
+        ++own;
+        ASSERT_GT(s, 0);
+        EXPECT_EQ(works[steps[s - 1].work].collective, CollectiveKind::kAllGather) << c.name;
+        EXPECT_EQ(steps[s].after, steps[s - 1].after) << c.name;
+        EXPECT_EQ(std::get<GemmShape>(works[steps[s].work].kernels.front().work).m * c.plan.tp, c.spec().tokens());
+      }
+      EXPECT_EQ(own, 2) << c.name;
+      found += own;
+    }
+  }
+  EXPECT_GT(found, 0);
 }
 
 // Of the transfers of a layer's forward pass over the tensor-parallel group all are halved; of the

@@ -154,6 +154,12 @@ const Variant kVariants[] = {
        c.training.recompute = Recompute::kFull;
        c.training.recompute_layers = 1;
      }},
+    {"all layers on the last chunk, zero3",
+     [](PlanCase& c) {
+       c.plan.layers_per_chunk.assign(static_cast<size_t>(c.model.layers), 0);
+       c.plan.layers_per_chunk.back() = c.model.layers;
+       c.plan.shard = Sharding::kZero3;
+     }},
     {"ends alone", [](PlanCase& c) { c.model.layers -= c.model.layers > 2 ? 2 : 0; }},
 };
 
