@@ -57,6 +57,10 @@ struct SoftwareStack {
   // so that these transfers move a byte an element (Transformer Engine's user buffers with fp8_buf). Input gradients are
   // reduced in bf16.
   bool tp_fp8_transfers = false;
+  // Of the output head on the last of several stages: weight gradients of so many micro-batches
+  // wait for the end of the stage's passes, where it would wait for the others (Megatron's
+  // defer_embedding_wgrad_compute). Their inputs are kept.
+  int64_t head_weight_gradients_deferred = 0;
   bool p2p_async = true;       // pipeline transfers run beside compute
   bool dp_overlap = true;      // gradient reduction and parameter gathering run beside compute
   // Sharded optimizers: updated parameters are gathered beside the next forward pass, or else before it begins.

@@ -60,6 +60,7 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_tp_regather_in_backward(s.tp_regather_in_backward);
   m->set_tp_backward_overlap(s.tp_backward_overlap);
   m->set_tp_fp8_transfers(s.tp_fp8_transfers);
+  m->set_head_weight_gradients_deferred(s.head_weight_gradients_deferred);
   m->set_p2p_async(s.p2p_async);
   m->set_dp_overlap(s.dp_overlap);
   m->set_activation_hidden_bytes(s.activation_hidden_bytes);
@@ -373,6 +374,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .tp_regather_in_backward = m.tp_regather_in_backward(),
           .tp_backward_overlap = m.tp_backward_overlap(),
           .tp_fp8_transfers = m.tp_fp8_transfers(),
+          .head_weight_gradients_deferred = m.head_weight_gradients_deferred(),
           .p2p_async = m.p2p_async(),
           .dp_overlap = m.dp_overlap(),
           .dp_gather_overlap = m.dp_gather_overlap(),

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "tests/workloads/lowering/plans.h"
+#include "workloads/stage_layout.h"
 
 namespace herdsim {
 namespace {
@@ -284,6 +285,32 @@ TEST(Lowering, a_reduction_waits_for_every_gradient_issued_before_it) {
       }
     }
   }
+}
+
+TEST(Lowering, gradients_of_the_head_that_are_deferred_come_after_the_stages_passes) {
+  int64_t seen = 0;
+  for (const PlanCase& c : plan_cases()) {
+    const int64_t deferred =
+        deferred_head_gradients(c.model, c.software, c.plan, c.row(), c.shape().micro_batches);
+    if (deferred == 0) continue;
+    const OpGraph graph = c.lower();
+    int64_t late = 0;
+    for (const Program& program : graph.programs) {
+      bool behind = false;
+      for (const OpId id : program.stream_order[static_cast<size_t>(Stream::kCompute)]) {
+        const Work& work = graph.works[program.ops[id.index()].work];
+        if (work.name == "logits wgrad") {
+          behind = true;
+          ++late;
+        } else if (behind) {
+          EXPECT_EQ(work.name, "optimizer") << c.name;
+        }
+      }
+    }
+    EXPECT_EQ(late, deferred) << c.name;
+    seen += late;
+  }
+  EXPECT_GT(seen, 0);
 }
 
 TEST(Lowering, the_optimizer_waits_for_every_other_compute_op_and_reduction) {

@@ -112,6 +112,20 @@ const Variant kVariants[] = {
        c.software.pass_overlap = true;
        c.training.recompute = Recompute::kFull;
      }},
+    {"head late", [](PlanCase& c) { c.software.head_weight_gradients_deferred = 3; }},
+    {"all of the head late, buckets, replicas",
+     [](PlanCase& c) {
+       c.model.layers *= 2;
+       c.plan.shard = Sharding::kNone;
+       c.software.head_weight_gradients_deferred = 100;
+       c.software.dp_bucket_parameters = 80e3;
+     }},
+    {"head late, pairs of passes, reductions late",
+     [](PlanCase& c) {
+       c.software.head_weight_gradients_deferred = 5;
+       c.software.pass_overlap = true;
+       c.software.dp_overlap = false;
+     }},
     {"every second layer in a window", [](PlanCase& c) { c.model.alternate_window = 32; }},
     {"parameters gathered in fp8",
      [](PlanCase& c) {
