@@ -86,6 +86,13 @@ struct SoftwareStack {
   double expert_kernels_forward = 0;
   double expert_kernels_backward = 0;
   double expert_fp8_kernels = 0;
+  // Where the model has them, beside the activation's traffic: clamping what it reads, bytes a
+  // channel of the experts' width and token in each direction; and the bias of an expert's last
+  // product, bytes a channel of hidden and token.
+  double clamp_forward_ffn_bytes = 0;
+  double clamp_backward_ffn_bytes = 0;
+  double expert_bias_forward_bytes = 0;
+  double expert_bias_backward_bytes = 0;
   // Bytes a token and layer kept for the backward pass, beside what attention needs: same form as traffic.
   double activation_hidden_bytes = 10;
   double activation_ffn_bytes = 6;

@@ -163,6 +163,8 @@ class RowReading {
     m.first_dense_layers = std::min(known->first_dense_layers, m.layers - 1);
     m.expert_groups = known->expert_groups;
     m.expert_groups_per_token = known->expert_groups_per_token;
+    m.expert_biases = known->expert_biases;
+    m.clamped_activation = known->clamped_activation;
     m.alternate_window = known->alternate_window;
     m.kv_lora_rank = known->kv_lora_rank;
     m.q_lora_rank = known->q_lora_rank;

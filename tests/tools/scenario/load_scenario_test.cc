@@ -106,6 +106,10 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
                                     "host_microseconds_per_layer_backward=15",
                                     "host_milliseconds_per_step=16",
                                     "head_weight_gradients_deferred=19",
+                                    "clamp_forward_ffn_bytes=20",
+                                    "clamp_backward_ffn_bytes=21",
+                                    "expert_bias_forward_bytes=22",
+                                    "expert_bias_backward_bytes=23",
                                     "gpu_speed_sigma=0.17",
                                     "clock_factor=0.18"});
   EXPECT_EQ(s.name, "mine");
@@ -118,6 +122,9 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
                   s.host_milliseconds_per_step, s.gpu_speed_sigma, s.clock_factor}),
               ElementsAre(1, 2, 3, 4, 5, 7, 9, 12, 13, 14, 15, 16, 0.17, 0.18));
   EXPECT_EQ(s.head_weight_gradients_deferred, 19);
+  EXPECT_THAT((std::vector<double>{s.clamp_forward_ffn_bytes, s.clamp_backward_ffn_bytes,
+                                   s.expert_bias_forward_bytes, s.expert_bias_backward_bytes}),
+              ElementsAre(20, 21, 22, 23));
   EXPECT_EQ(s.forward.stream, StreamClass::kFramework);
   EXPECT_EQ(s.backward.stream, StreamClass::kOptimizer);
   EXPECT_EQ(s.logit_stream, StreamClass::kFramework);

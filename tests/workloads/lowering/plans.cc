@@ -112,6 +112,13 @@ const Variant kVariants[] = {
        c.software.pass_overlap = true;
        c.training.recompute = Recompute::kFull;
      }},
+    {"experts with clamps and biases",
+     [](PlanCase& c) {
+       make_experts(c);
+       c.model.clamped_activation = c.model.expert_biases = true;
+       c.software.clamp_forward_ffn_bytes = c.software.clamp_backward_ffn_bytes = 16;
+       c.software.expert_bias_forward_bytes = c.software.expert_bias_backward_bytes = 28;
+     }},
     {"head late", [](PlanCase& c) { c.software.head_weight_gradients_deferred = 3; }},
     {"all of the head late, buckets, replicas",
      [](PlanCase& c) {
