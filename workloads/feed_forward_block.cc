@@ -76,7 +76,7 @@ class ExpertSteps {
   };
   Counts count(int at, bool launches) const {
     const SoftwareStack& software = b_.spec.software;
-    if (software.host_microseconds_for_expert_counts <= 0) return {at, at};
+    if (!b_.spec.host_counts_tokens()) return {at, at};
     constexpr int64_t kBytesACount = 8;
     at = b_.t.expert(CollectiveKind::kAllGather,
                      Bytes(b_.spec.plan.ep * b_.spec.model.experts * kBytesACount), {at});

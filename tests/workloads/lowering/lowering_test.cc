@@ -456,6 +456,19 @@ TEST(Lowering, tokens_go_to_experts_and_back_in_every_pass) {
 }
 
 // A pair of passes is what the two are, in another order.
+TEST(Lowering, the_host_waits_for_counts_of_tokens_unless_a_capacity_says_them) {
+  std::set<bool> waited;
+  for (const PlanCase& c : plan_cases()) {
+    if (!c.model.is_moe() || c.software.host_microseconds_for_expert_counts <= 0) continue;
+    const OpGraph graph = c.lower();
+    bool waits = false;
+    for (const Work& work : graph.works) waits = waits || work.name == "read counts";
+    EXPECT_EQ(waits, c.training.expert_capacity_factor == 0) << c.name;
+    waited.insert(waits);
+  }
+  EXPECT_EQ(waited.size(), 2U);
+}
+
 TEST(Lowering, pairs_of_passes_hold_the_ops_of_both) {
   for (const PlanCase& c : plan_cases()) {
     if (!c.software.pass_overlap) continue;

@@ -104,6 +104,13 @@ const Variant kVariants[] = {
        c.software.host_microseconds_per_expert_layer = 1000;
        c.software.expert_dispatch_once = true;
      }},
+    {"experts, with a capacity",
+     [](PlanCase& c) {
+       make_experts(c);
+       c.software.host_microseconds_for_expert_counts = 100;
+       c.software.host_microseconds_per_expert_layer = 1000;
+       c.training.expert_capacity_factor = 1;
+     }},
     {"experts, counted by the host, pairs of passes, full",
      [](PlanCase& c) {
        make_experts(c);
