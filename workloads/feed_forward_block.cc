@@ -39,6 +39,8 @@ int append_mlp_backward(const BlockBuilder& b, int at, bool shared, BackwardPart
 
 // Routed experts of one rank.
 class ExpertSteps {
+  enum Direction : uint8_t { kForward, kBackward };
+
  public:
   explicit ExpertSteps(const BlockBuilder& b)
       : b_(b),
@@ -66,29 +68,29 @@ class ExpertSteps {
   int dispatch(int at) const { return b_.t.token_exchange(e_.dispatch, {at}); }
   int combine(int at) const { return b_.t.token_exchange(e_.combine, {at}); }
 
-  // How many tokens go to each expert, told to every rank and to the host, which then launches the rest of the layer. What
-  // ends the layer waits for `launched`, what follows the counts for `counted`. A part that is made again without its end
-  // is launched with the backward pass.
+  // How many tokens go to each expert, told to every rank and to the host, which then launches the
+  // rest of the layer. What ends the layer waits for `launched`, what follows the counts for
+  // `counted`. A part that is made again without its end is launched with the backward pass.
   struct Counts {
     int counted, launched;
   };
   Counts count(int at, bool launches) const {
     const SoftwareStack& software = b_.spec.software;
-    if (software.host_microseconds_for_expert_counts <= 0) return {at, at};
+    if (!b_.spec.host_counts_tokens()) return {at, at};
     constexpr int64_t kBytesACount = 8;
     at = b_.t.expert(CollectiveKind::kAllGather,
                      Bytes(b_.spec.plan.ep * b_.spec.model.experts * kBytesACount), {at});
     const int counted =
         b_.t.host("read counts", software.host_microseconds_for_expert_counts, {at});
     if (!launches) return {counted, counted};
-    return {counted, b_.t.host("launch experts", software.host_microseconds_per_expert_layer,
-                               {counted})};
+    return {counted,
+            b_.t.host("launch experts", software.host_microseconds_per_expert_layer, {counted})};
   }
 
   int forward(int at, const FeedForwardParts& parts, std::string_view again) const {
     // The activation alone needs no token from elsewhere.
     if (parts.up <= 0) {
-      return b_.t.compute(named("activation", again), {activation(b_.spec.software.forward)}, {at});
+      return b_.t.compute(named("activation", again), activation(kForward), {at});
     }
     at = gather(at);
     std::vector<Kernel> kernels = sort();
@@ -96,10 +98,11 @@ class ExpertSteps {
     up.repeats *= parts.up;
     kernels.push_back(std::move(up));
     append(kernels, casts());
-    kernels.push_back(activation(b_.spec.software.forward));
+    append(kernels, activation(kForward));
     if (!parts.down) return b_.t.compute(named("experts", again), std::move(kernels), {at});
     append(kernels, casts());
     kernels.push_back(b_.k.expert_forward(down_, e_));
+    append(kernels, bias(b_.spec.software.expert_bias_forward_bytes));
     append(kernels, sort());
     return reduce(b_.t.compute(named("experts", again), std::move(kernels), {at}));
   }
@@ -115,10 +118,11 @@ class ExpertSteps {
   int backward(int at, BackwardPart part) const {
     at = gather(at);
     std::vector<Kernel> kernels = sort();
+    append(kernels, bias(b_.spec.software.expert_bias_backward_bytes));
     append(kernels, casts());
     kernels.push_back(b_.k.expert_dgrad(down_, e_));
     if (has_weight(part)) b_.k.append_expert_wgrad(kernels, down_, e_);
-    kernels.push_back(activation(b_.spec.software.backward));
+    append(kernels, activation(kBackward));
     append(kernels, casts());
     kernels.push_back(b_.k.expert_dgrad(up_, e_));
     if (has_weight(part)) b_.k.append_expert_wgrad(kernels, up_, e_);
@@ -165,10 +169,30 @@ class ExpertSteps {
     const bool fp8 = b_.spec.training.precision == DataType::kFp8;
     return small(fp8 ? b_.spec.software.expert_fp8_kernels * static_cast<double>(e_.local) : 0);
   }
-  Kernel activation(const ElementwiseTraffic& traffic) const {
-    Kernel kernel = b_.k.activation(traffic, received_, e_.width);
+  // With the clamps in front of it, where the model has them.
+  std::vector<Kernel> activation(Direction direction) const {
+    const SoftwareStack& software = b_.spec.software;
+    const bool forward = direction == kForward;
+    std::vector<Kernel> kernels = {
+        b_.k.activation(forward ? software.forward : software.backward, received_, e_.width)};
+    const double clamped =
+        forward ? software.clamp_forward_ffn_bytes : software.clamp_backward_ffn_bytes;
+    if (b_.spec.model.clamped_activation && clamped > 0) {
+      kernels.push_back(b_.k.stream("clamp", clamped * received_ * static_cast<double>(e_.width),
+                                    StreamClass::kFramework));
+    }
+    for (Kernel& kernel : kernels) kernel.uneven = Uneven::kExperts;
+    return kernels;
+  }
+  // Of the last product, expert by expert.
+  std::vector<Kernel> bias(double bytes) const {
+    if (!b_.spec.model.expert_biases || bytes <= 0) return {};
+    const auto experts = static_cast<double>(e_.local);
+    Kernel kernel =
+        b_.k.stream("bias", bytes * received_ * hidden_ / experts, StreamClass::kFramework);
+    kernel.repeats = experts;
     kernel.uneven = Uneven::kExperts;
-    return kernel;
+    return {kernel};
   }
   // From the order of arrival to the order of experts, and back.
   std::vector<Kernel> sort() const {

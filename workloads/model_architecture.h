@@ -36,6 +36,10 @@ struct ModelArchitecture {
   // Experts in this many groups, and of how many of them a token's experts are; 0: of all.
   int64_t expert_groups = 0;
   int64_t expert_groups_per_token = 0;
+  // Products of experts have biases; what their activation function reads is clamped first
+  // (GPT-OSS).
+  bool expert_biases = false;
+  bool clamped_activation = false;
   // Every second layer attends to this many tokens before each only; 0: no layer does.
   int64_t alternate_window = 0;
   // Multi-head latent attention; 0 is attention of its own keys and values.

@@ -95,6 +95,14 @@ std::vector<StageLayout> layout_stages(const ModelArchitecture& model, const Par
   return stages;
 }
 
+int64_t deferred_head_gradients(const ModelArchitecture& model, const SoftwareStack& software,
+                                const ParallelPlan& plan, const ScheduleRow& row,
+                                int64_t micro_batches) {
+  const bool each_pass = plan.shard == Sharding::kZero2 || plan.shard == Sharding::kZero3;
+  if (plan.pp == 1 || row.splits_backward || each_pass || model.is_moe()) return 0;
+  return std::min(software.head_weight_gradients_deferred, micro_batches);
+}
+
 std::vector<int64_t> layers_by_cost(const ModelArchitecture& model, int64_t chunks) {
   // In integers: layer l ends chunk c where (l + 1) * cost * chunks >= total * (c + 1).
   const int64_t layer = 4 * model.query_width() * model.hidden + model.ffn_parameters();

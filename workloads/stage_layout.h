@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "sim/base/error.h"
+#include "sim/models/software_stack.h"
 #include "workloads/model_architecture.h"
 #include "workloads/parallel_plan.h"
 #include "workloads/schedules/schedule.h"
@@ -46,6 +47,14 @@ void validate_stage_layout(const ModelArchitecture& model, const ParallelPlan& p
 // twice.
 std::vector<StageLayout> layout_stages(const ModelArchitecture& model, const ParallelPlan& plan,
                                        const ScheduleRow& row);
+
+// Micro-batches, the first ones, whose weight gradients of the head the last stage makes after its
+// passes (SoftwareStack::head_weight_gradients_deferred): none on a single stage, where a schedule
+// splits backward passes itself, where gradients are reduced after each pass, or for a mixture of
+// experts, of which no published recipe asks for it.
+int64_t deferred_head_gradients(const ModelArchitecture& model, const SoftwareStack& software,
+                                const ParallelPlan& plan, const ScheduleRow& row,
+                                int64_t micro_batches);
 
 // For plan.layers_per_chunk: nanotron's split by the cost of the matrices, the head counting as V h
 // / (4 q h + 3 h f) layers. Layers go to a chunk until its share of the total is exceeded, so that

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/base/check.h"
+#include "workloads/stage_layout.h"
 
 namespace herdsim {
 namespace {
@@ -24,6 +25,8 @@ class StageLowering {
     const auto chunks = static_cast<size_t>(chunks_per_stage(layout_.schedule, layout_.shape));
     backwards_left_.assign(chunks, 0);
     if (question.like != nullptr) builder_.reserve(*question.like);
+    deferrals_left_ = deferred_head_gradients(spec_.model, spec_.software, spec_.plan,
+                                              layout_.schedule, layout_.shape.micro_batches);
     gathers_.resize(chunks);
   }
 
@@ -230,17 +233,48 @@ class StageLowering {
         if (u > 0) gathered = gather_ahead(sequence[u - 1], unit_ends_.size());
       }
       if (input) launch(shared_.launch[static_cast<size_t>(unit)].backward, start);
-      start = stamp(shared_.passes[static_cast<size_t>(unit)].*part, start);
+      start = stamp(backward_template(unit, part), start);
       // A unit without a weight pass had its gradients in its input pass, which is before.
       const bool reduces = weight && (last || reduces_each_pass());
       if (reduces && start.empty()) start.push_back(unit_ends_.back());
       if (reduces && reduces_each_pass()) {
         reduce(shared_.reduce[static_cast<size_t>(unit)], start);
       } else if (reduces && (u == 0 || buckets().of_unit[u - 1] != buckets().of_unit[u])) {
-        reduce(buckets().reduce[buckets().of_unit[u]], start);
+        const size_t bucket = buckets().of_unit[u];
+        const std::vector<WorkId>& works = buckets().reduce[bucket];
+        if (is_head(sequence.back()) && !deferred_heads_.empty() &&
+            bucket == buckets().of_unit.back()) {
+          after_heads_ = works;
+        } else {
+          reduce(works, start);
+        }
       }
     }
     if (input) send(-1, shared_.send_backward, start);
+  }
+
+  static bool is_head(UnitKind unit) {
+    return unit == UnitKind::kHead || unit == UnitKind::kTiedHead;
+  }
+
+  // Of the head, some micro-batches leave the weight gradients for the end.
+  const WorkTemplate& backward_template(UnitKind unit, WorkTemplate PassTemplates::*part) {
+    if (is_head(unit) && deferrals_left_ > 0) {
+      --deferrals_left_;
+      deferred_heads_.push_back({unit, micro_batch_, chunk_});
+      part = &PassTemplates::backward_input;
+    }
+    return shared_.passes[static_cast<size_t>(unit)].*part;
+  }
+
+  void make_deferred_gradients() {
+    for (const DeferredHead& head : deferred_heads_) {
+      micro_batch_ = head.micro_batch;
+      chunk_ = head.chunk;
+      phase_ = StepPhase::kBackward;
+      stamp(shared_.passes[static_cast<size_t>(head.unit)].backward_weight, {});
+    }
+    if (!deferred_heads_.empty()) reduce(after_heads_, {unit_ends_.back()});
   }
 
   // The host launches the unit. Its last kernel waits for that, since it is launched last. A stack
@@ -355,6 +389,7 @@ class StageLowering {
   }
 
   void finish_step(WorkId optimizer) {
+    make_deferred_gradients();
     micro_batch_ = -1;
     chunk_ = -1;
     phase_ = StepPhase::kOptimizer;
@@ -411,9 +446,16 @@ class StageLowering {
   std::vector<int64_t> backwards_left_;     // by local chunk: passes until its gradients are whole
   std::vector<std::vector<OpId>> gathers_;  // by local chunk: of its units, until the first forward
   std::vector<OpId> unit_ends_;             // last op of each unit stamped so far
-  std::vector<WorkId> deferred_;          // reductions that wait for the end of the step
-  std::optional<OpId> blocking_send_;       // that the next kernel waits for
-  std::optional<OpId> launched_;            // what launches the unit that is stamped next
+  std::vector<WorkId> deferred_;            // reductions that wait for the end of the step
+  struct DeferredHead {
+    UnitKind unit;
+    int32_t micro_batch, chunk;
+  };
+  int64_t deferrals_left_ = 0;
+  std::vector<DeferredHead> deferred_heads_;  // whose weight gradients are still to be made
+  std::vector<WorkId> after_heads_;           // reductions that wait for them
+  std::optional<OpId> blocking_send_;         // that the next kernel waits for
+  std::optional<OpId> launched_;              // what launches the unit that is stamped next
   std::vector<OpId> stamped_, dependencies_;  // of stamp(), kept for their memory
   // While a pair of passes is put together.
   struct MessageStart {

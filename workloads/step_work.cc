@@ -56,7 +56,7 @@ class StepWorkBuilder {
     const SoftwareStack& software = spec_.software;
     const PassTemplates& passes = out_.passes[index(unit)];
     // Once the host has read the counts, a forward pass launches its experts itself.
-    const bool counts = software.host_microseconds_for_expert_counts > 0;
+    const bool counts = spec_.host_counts_tokens();
     const auto transfers = [&](const WorkTemplate& steps, bool forward) {
       double count = 0;
       for (const TemplateStep& step : steps) {

@@ -41,6 +41,10 @@ struct WorkloadSpec {
   int64_t layer_parameters() const {
     return herdsim::layer_parameters(model, plan, model.is_moe()).total();
   }
+  // Whether the host waits for how many tokens each expert gets: not where a capacity says it.
+  bool host_counts_tokens() const {
+    return software.host_microseconds_for_expert_counts > 0 && training.expert_capacity_factor <= 0;
+  }
   int64_t embedding_parameters() const { return model.embedding_parameters() / plan.tp; }
 };
 

@@ -64,6 +64,10 @@ struct SoftwareStack {
   // so that these transfers move a byte an element (Transformer Engine's user buffers with fp8_buf). Input gradients are
   // reduced in bf16.
   bool tp_fp8_transfers = false;
+  // Of the output head on the last of several stages: weight gradients of so many micro-batches
+  // wait for the end of the stage's passes, where it would wait for the others (Megatron's
+  // defer_embedding_wgrad_compute). Their inputs are kept.
+  int64_t head_weight_gradients_deferred = 0;
   bool p2p_async = true;       // pipeline transfers run beside compute
   bool dp_overlap = true;      // gradient reduction and parameter gathering run beside compute
   // Sharded optimizers: updated parameters are gathered beside the next forward pass, or else before it begins.
@@ -89,6 +93,13 @@ struct SoftwareStack {
   double expert_kernels_forward = 0;
   double expert_kernels_backward = 0;
   double expert_fp8_kernels = 0;
+  // Where the model has them, beside the activation's traffic: clamping what it reads, bytes a
+  // channel of the experts' width and token in each direction; and the bias of an expert's last
+  // product, bytes a channel of hidden and token.
+  double clamp_forward_ffn_bytes = 0;
+  double clamp_backward_ffn_bytes = 0;
+  double expert_bias_forward_bytes = 0;
+  double expert_bias_backward_bytes = 0;
   // Bytes a token and layer kept for the backward pass, beside what attention needs: same form as traffic.
   double activation_hidden_bytes = 10;
   double activation_ffn_bytes = 6;

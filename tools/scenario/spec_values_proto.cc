@@ -64,6 +64,7 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_norm_reductions_per_layer(s.norm_reductions_per_layer);
   m->set_host_microseconds_per_message(s.host_microseconds_per_message);
   m->set_tp_fp8_transfers(s.tp_fp8_transfers);
+  m->set_head_weight_gradients_deferred(s.head_weight_gradients_deferred);
   m->set_p2p_async(s.p2p_async);
   m->set_dp_overlap(s.dp_overlap);
   m->set_activation_hidden_bytes(s.activation_hidden_bytes);
@@ -103,6 +104,10 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_expert_kernels_forward(s.expert_kernels_forward);
   m->set_expert_kernels_backward(s.expert_kernels_backward);
   m->set_expert_fp8_kernels(s.expert_fp8_kernels);
+  m->set_clamp_forward_ffn_bytes(s.clamp_forward_ffn_bytes);
+  m->set_clamp_backward_ffn_bytes(s.clamp_backward_ffn_bytes);
+  m->set_expert_bias_forward_bytes(s.expert_bias_forward_bytes);
+  m->set_expert_bias_backward_bytes(s.expert_bias_backward_bytes);
   m->set_host_microseconds_per_expert_layer(s.host_microseconds_per_expert_layer);
   m->set_host_microseconds_for_expert_counts(s.host_microseconds_for_expert_counts);
 }
@@ -255,6 +260,8 @@ void default_spec(spec::Scenario* message) {
   model->set_first_dense_layers(defaults.model.first_dense_layers);
   model->set_expert_groups(defaults.model.expert_groups);
   model->set_expert_groups_per_token(defaults.model.expert_groups_per_token);
+  model->set_expert_biases(defaults.model.expert_biases);
+  model->set_clamped_activation(defaults.model.clamped_activation);
   model->set_alternate_window(defaults.model.alternate_window);
   model->set_kv_lora_rank(defaults.model.kv_lora_rank);
   model->set_q_lora_rank(defaults.model.q_lora_rank);
@@ -294,6 +301,8 @@ ModelArchitecture model_from_message(const spec::Model& m) {
           .first_dense_layers = m.first_dense_layers(),
           .expert_groups = m.expert_groups(),
           .expert_groups_per_token = m.expert_groups_per_token(),
+          .expert_biases = m.expert_biases(),
+          .clamped_activation = m.clamped_activation(),
           .alternate_window = m.alternate_window(),
           .kv_lora_rank = m.kv_lora_rank(),
           .q_lora_rank = m.q_lora_rank(),
@@ -382,6 +391,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .loss_reductions = m.loss_reductions(),
           .norm_reductions_per_layer = m.norm_reductions_per_layer(),
           .tp_fp8_transfers = m.tp_fp8_transfers(),
+          .head_weight_gradients_deferred = m.head_weight_gradients_deferred(),
           .p2p_async = m.p2p_async(),
           .dp_overlap = m.dp_overlap(),
           .dp_gather_overlap = m.dp_gather_overlap(),
@@ -396,6 +406,10 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .expert_kernels_forward = m.expert_kernels_forward(),
           .expert_kernels_backward = m.expert_kernels_backward(),
           .expert_fp8_kernels = m.expert_fp8_kernels(),
+          .clamp_forward_ffn_bytes = m.clamp_forward_ffn_bytes(),
+          .clamp_backward_ffn_bytes = m.clamp_backward_ffn_bytes(),
+          .expert_bias_forward_bytes = m.expert_bias_forward_bytes(),
+          .expert_bias_backward_bytes = m.expert_bias_backward_bytes(),
           .activation_hidden_bytes = m.activation_hidden_bytes(),
           .activation_ffn_bytes = m.activation_ffn_bytes(),
           .fp8_keeps_inputs = m.fp8_keeps_inputs(),

@@ -68,6 +68,7 @@ ChunkTransfers chain(const std::vector<Unit>& units, const std::array<Ticks, kUn
 
 struct Chunk {
   ChunkTimes forward, backward, backward_input, backward_weight;
+  ChunkTimes backward_deferring;  // where the head leaves its weight gradient
   ChunkTransfers gather, gather_backward, reduce;
   Ticks launch_forward = 0, launch_backward = 0;
 };
@@ -91,6 +92,7 @@ class PassTimeline {
       : q_(q),
         micro_batches_(q.shape.micro_batches),
         last_chunk_(static_cast<int64_t>(q.layers.size()) - 1),
+        deferrals_left_(q.deferred_heads),
         forward_(q.layers.size() * static_cast<size_t>(micro_batches_), kUnknown),
         backward_(forward_) {
     for (int64_t c = 0; c <= last_chunk_; ++c) chunks_.push_back(chunk(c));
@@ -106,6 +108,11 @@ class PassTimeline {
         }
       }
     }
+    const ChunkTimes head = chain({Unit::kHead}, q_.backward_weight);
+    Stage& last =
+        stages_[static_cast<size_t>(place_of_chunk(q_.row, q_.shape, 0, last_chunk_).stage)];
+    last.free += (q_.deferred_heads - deferrals_left_) * head.occupied;
+    last.done = std::max(last.done, last.free);
     Ticks end = 0;
     for (const Stage& stage : stages_) {
       HERDSIM_CHECK(stage.next == stage.order.size()) << "the schedule deadlocks";
@@ -126,6 +133,10 @@ class PassTimeline {
     std::reverse(units.begin(), units.end());
     chunk.backward = chain(units, q_.backward);
     chunk.backward_input = chain(units, q_.backward_input);
+    std::array<UnitTimes, kUnits> deferring = q_.backward;
+    deferring[static_cast<size_t>(Unit::kHead)] =
+        q_.backward_input[static_cast<size_t>(Unit::kHead)];
+    chunk.backward_deferring = chain(units, deferring);
     chunk.backward_weight = chain(units, q_.backward_weight);
     chunk.gather_backward = chain(units, q_.gather);
     chunk.reduce = chain(units, q_.reduce);
@@ -195,8 +206,13 @@ class PassTimeline {
         const Ticks input = arrival(s, c, 1, pass.micro_batch, backward_);
         if (input == kUnknown) return false;
         const bool whole = pass.kind == PassKind::kBackward;
-        slot(backward_, c, pass.micro_batch) = run_backward(
-            stage, pass, chunk, whole ? chunk.backward : chunk.backward_input, input, true, whole);
+        const bool defers = whole && c == last_chunk_ && deferrals_left_ > 0;
+        if (defers) --deferrals_left_;
+        const ChunkTimes& times = defers  ? chunk.backward_deferring
+                                  : whole ? chunk.backward
+                                          : chunk.backward_input;
+        slot(backward_, c, pass.micro_batch) =
+            run_backward(stage, pass, chunk, times, input, true, whole);
         break;
       }
       case PassKind::kBackwardWeight:
@@ -263,6 +279,7 @@ class PassTimeline {
   const TimelineQuestion& q_;
   const int64_t micro_batches_;
   const int64_t last_chunk_;
+  int64_t deferrals_left_;
   std::vector<Ticks> forward_, backward_;  // ends, by chunk and micro-batch
   std::vector<Chunk> chunks_;
   std::vector<Stage> stages_;

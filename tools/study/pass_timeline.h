@@ -34,6 +34,9 @@ struct TimelineQuestion {
   // this.
   double recompute_fraction = 0;
   std::array<UnitTimes, kUnits> forward{}, backward{}, backward_input{}, backward_weight{};
+  // Of the head, on a last stage of several: so many micro-batches leave the weight gradients for
+  // the end of its passes.
+  int64_t deferred_heads = 0;
   // A message to the next stage, and from the last stage to the first.
   int64_t next_stage = 0, around = 0;
   // Of data parallelism, zero where there is none.

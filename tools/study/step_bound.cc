@@ -167,7 +167,12 @@ class StepBounds::Tables {
       const auto head = static_cast<size_t>(Unit::kHead);
       filled = least.ahead * pass.forward[layer].whole +
                passes * (least.last_stage * each + pass.forward[head].occupied + backward(head));
-      if (!c.schedule->splits_backward) filled += least.ahead * pass.backward[recomputing].whole;
+      if (!c.schedule->splits_backward) {
+        // What the head defers, it makes while they do.
+        const Ticks deferred = deferred_heads(c) * pass.backward_weight[head].occupied;
+        const Ticks behind = least.ahead * pass.backward[recomputing].whole;
+        filled += std::max<Ticks>(0, behind - deferred);
+      }
     }
     Ticks carried = 0;
     if (c.plan.dp * c.plan.cp > 1) {
@@ -202,6 +207,7 @@ class StepBounds::Tables {
     q.launch_forward = pass.launch_forward;
     q.launch_backward = pass.launch_backward;
     q.launches_wait = !base_.software.p2p_async;
+    q.deferred_heads = deferred_heads(c);
     q.next_stage = message(c, 1);
     q.around = message(c, c.plan.pp - 1);
     const Sharding shard = c.plan.shard;
@@ -231,6 +237,10 @@ class StepBounds::Tables {
   }
   int64_t micro_batches(const PlanCandidate& c) const {
     return base_.training.global_batch / (c.plan.dp * c.plan.micro_batch);
+  }
+  int64_t deferred_heads(const PlanCandidate& c) const {
+    return deferred_head_gradients(base_.model, base_.software, c.plan, *c.schedule,
+                                   micro_batches(c));
   }
   int64_t most_layers(const PlanCandidate& c) const { return herdsim::most_layers(base_, c); }
   // Of the kind of layer that has fewer.

@@ -1,6 +1,7 @@
 #include "tools/validation/row_scenario.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -16,6 +17,7 @@
 #include "tools/scenario/field_origins.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/validation/row_words.h"
+#include "tools/validation/source_facts.h"
 #include "workloads/schedules/schedule.h"
 #include "workloads/stage_layout.h"
 
@@ -83,7 +85,7 @@ std::string letters_and_digits(std::string_view name) {
 class RowReading {
  public:
   RowReading(const RunRow& row, const RowParts& parts, const std::vector<std::string>& sets)
-      : row_(row), parts_(parts), software_sets_(sets) {}
+      : row_(row), parts_(parts), software_sets_(sets), said_(facts_of_source(row)) {}
 
   RowScenario read() {
     s_.name = row_.id;
@@ -92,6 +94,9 @@ class RowReading {
       training();
       schedule();
       check();
+    }
+    if (!by_source_.empty()) {
+      out_.assumed.push_back(fmt::format("{} ({})", fmt::join(by_source_, ", "), said_->stated));
     }
     return std::move(out_);
   }
@@ -109,6 +114,11 @@ class RowReading {
   template <class T>
   T or_assume(const std::optional<T>& stated, std::string_view column, T value) {
     return stated ? *stated : assume(column, value);
+  }
+
+  // What the source says and the columns do not.
+  void by_source(std::string_view column, std::string_view value) {
+    by_source_.push_back(fmt::format("{} = {}", column, value));
   }
 
   bool model() {
@@ -129,7 +139,12 @@ class RowReading {
     m.hidden = size(row_.hidden, "hidden", &ModelArchitecture::hidden);
     m.ffn = size(row_.ffn, "ffn", &ModelArchitecture::ffn);
     m.heads = size(row_.heads, "heads", &ModelArchitecture::heads);
-    m.vocab = size(row_.vocab, "vocab", &ModelArchitecture::vocab);
+    if (said_ != nullptr && said_->vocab) {
+      m.vocab = *said_->vocab;
+      by_source("vocab", std::to_string(m.vocab));
+    } else {
+      m.vocab = size(row_.vocab, "vocab", &ModelArchitecture::vocab);
+    }
     s_.training.sequence_length = need(row_.seq_len, "seq_len");
     s_.gpus = need(row_.num_gpus, "num_gpus");
     s_.training.global_batch = need(row_.global_batch, "global_batch");
@@ -174,6 +189,8 @@ class RowReading {
     m.first_dense_layers = std::min(known->first_dense_layers, m.layers - 1);
     m.expert_groups = known->expert_groups;
     m.expert_groups_per_token = known->expert_groups_per_token;
+    m.expert_biases = known->expert_biases;
+    m.clamped_activation = known->clamped_activation;
     m.alternate_window = known->alternate_window;
     m.kv_lora_rank = known->kv_lora_rank;
     m.q_lora_rank = known->q_lora_rank;
@@ -188,12 +205,25 @@ class RowReading {
                                         : "no record of the software stack " + row_.software);
     }
     s_.software = *stack;
-    if (!software_sets_.empty()) {
-      std::vector<std::string> sets = parts_.software_sets();
+    const bool said = said_ != nullptr && !said_->software.empty();
+    if (said || !software_sets_.empty()) {
+      std::vector<std::string> sets;
+      if (said) sets = said_->software;
+      by_source_.insert(by_source_.end(), sets.begin(), sets.end());
+      sets.insert(sets.end(), parts_.software_sets().begin(), parts_.software_sets().end());
       sets.insert(sets.end(), software_sets_.begin(), software_sets_.end());
       s_.software = load_software(row_.software, sets);
     }
-    words_ = words_of(row_);
+    if (said_ != nullptr && !said_->recompute.empty()) {
+      RunRow row = row_;
+      row.recompute = said_->recompute;
+      words_ = words_of(row);
+      by_source("recompute", said_->recompute);
+    } else {
+      words_ = words_of(row_);
+    }
+    if (words_.no_tp_overlap) s_.software.tp_overlap = TpOverlap::kNone;
+    if (words_.no_dp_overlap) s_.software.dp_overlap = false;
     return true;
   }
 
@@ -273,8 +303,8 @@ class RowReading {
       p.shard = fsdp ? Sharding::kZero3 : Sharding::kZero1;
       assume("fsdp_zero", fsdp ? "ZeRO-3" : "ZeRO-1");
     }
-    p.dp_shard = words_.shard_ranks == RowWords::kUnstated ? assumed_shard_ranks()
-                                                           : words_.shard_ranks;
+    p.dp_shard =
+        words_.shard_ranks == RowWords::kUnstated ? assumed_shard_ranks() : words_.shard_ranks;
     if (s_.model.vocab % p.tp != 0) {
       s_.model.vocab =
           assume("vocab", (s_.model.vocab + 128 * p.tp - 1) / (128 * p.tp) * 128 * p.tp);
@@ -282,8 +312,8 @@ class RowReading {
     return true;
   }
 
-  // Whole experts where Megatron Core would fold them over the tensor ranks: more of them than a rank's tensor group can
-  // share out over data-parallel ranks, or experts too narrow to split.
+  // Whole experts where Megatron Core would fold them over the tensor ranks: more of them than a
+  // rank's tensor group can share out over data-parallel ranks, or experts too narrow to split.
   void expert_ranks() {
     ParallelPlan& p = s_.plan;
     if (!s_.model.is_moe()) return;
@@ -324,6 +354,14 @@ class RowReading {
     } else {
       assume("recompute", "none");
     }
+    if (said_ != nullptr && said_->expert_capacity > 0) {
+      t.expert_capacity_factor = said_->expert_capacity;
+      by_source("expert_capacity_factor", fmt::format("{}", said_->expert_capacity));
+    }
+    if (said_ != nullptr && !said_->attention_kernel.empty()) {
+      s_.software.attention_kernel = said_->attention_kernel;
+      return by_source("attention_kernel", said_->attention_kernel);
+    }
     if (!row_.attention_kernel.empty()) s_.software.attention_kernel = row_.attention_kernel;
     if (row_.attention_kernel.empty() ||
         !s_.profile.attention_kernel(s_.software.attention_kernel)) {
@@ -343,7 +381,7 @@ class RowReading {
     if (row_.vp) {
       interleave(*row_.vp);
       if (p.virtual_stages != *row_.vp) assume("vp", p.virtual_stages);
-    } else if (megatron) {
+    } else if (megatron && !words_.one_chunk_a_stage) {
       for (int64_t v = (s_.model.layers + p.pp - 1) / p.pp; v > 1; --v) {
         if (interleave(v)) break;
       }
@@ -394,6 +432,8 @@ class RowReading {
   const RunRow& row_;
   const RowParts& parts_;
   const std::vector<std::string>& software_sets_;
+  const SourceFact* said_;  // null where nothing beside the columns is known
+  std::vector<std::string> by_source_;  // "vocab = 50257"
   RowWords words_;
   RowScenario out_;
   Scenario& s_ = out_.scenario;
@@ -433,7 +473,8 @@ const SoftwareStack* RowParts::software(const std::string& name) const {
 }
 
 const ModelArchitecture* RowParts::model(std::string_view name) const {
-  // "Qwen3_30B_a3B" and "Grok1-314B-proxy-L2" begin with the catalogue's "qwen3-30b-a3b" and "grok-1".
+  // "Qwen3_30B_a3B" and "Grok1-314B-proxy-L2" begin with the catalogue's "qwen3-30b-a3b" and
+  // "grok-1".
   const std::string letters = letters_and_digits(name);
   const ModelArchitecture* longest = nullptr;
   size_t length = 0;

@@ -2,22 +2,29 @@
 // text.
 //
 // A blank takes the documented default and is named in `assumed`:
-//   kv_heads        heads                       micro_batch     1
-//   head_dim        hidden / heads              gpus_per_node   8
-//   mlp_gated       1                           precision       bf16
-//   tp, cp, pp      1                           recompute       none; JAX: attention and what norms
-//   and activations make dp              num_gpus / (tp cp pp)       attention_kernel  the software
-//   stack's sp              1 where tp > 1              fsdp_zero       ZeRO-1; FSDP stacks and
-//   JAX: ZeRO-3 vp              Megatron with pp > 1: as many as divide the layers of a stage and
-//   the schedule takes; otherwise 1 ep              1
+//   kv_heads          heads
+//   head_dim          hidden / heads
+//   mlp_gated         1
+//   tp, cp, pp, ep    1
+//   sp                1 where tp > 1
+//   dp                num_gpus / (tp cp pp)
+//   vp                Megatron with pp > 1: as many as divide the layers of a stage and the
+//                     schedule takes, but 1 where pp_schedule is "1F1B"; otherwise 1
+//   micro_batch       1
+//   gpus_per_node     8
+//   precision         bf16
+//   recompute         none; JAX: attention and what norms and activations make
+//   attention_kernel  the software stack's
+//   fsdp_zero         ZeRO-1; FSDP stacks and JAX: ZeRO-3
 // The network is that of one non-blocking pod with 400 Gb/s a GPU (200 Gb/s on A100 and A800),
 // unless the run measured its own. A vocabulary that tp does not divide is padded, as Megatron
-// does.
+// does. What a source is known to have run beside its columns, or against them, is in
+// source_facts.h; it is named in `assumed` with where it is said.
 //
-// Sizes of the model that are blank are those of the catalogue's model of that name, if there is one.
-// A row is left out for a named reason only: a size without which there is no model, a GPU without
-// a profile, a software stack without a record, experts that nothing describes, or a plan that
-// no schedule can run.
+// Sizes of the model that are blank are those of the catalogue's model of that name, if there is
+// one. A row is left out for a named reason only: a size without which there is no model, a GPU
+// without a profile, a software stack without a record, experts that nothing describes, or a plan
+// that no schedule can run.
 #pragma once
 
 #include <map>

@@ -89,10 +89,15 @@ void read_recompute(const std::string& text, int64_t layers, RowWords& words) {
 }  // namespace
 
 RowWords words_of(const RunRow& row) {
+  const std::string overlap = lower(row.overlap_notes);
+  const bool no_flags = says(overlap, {"without overlap flags"});
   RowWords words{.sharding = sharding_of(lower(row.fsdp_zero)),
                  .shard_ranks = shard_ranks_of(lower(row.fsdp_zero)),
                  .precision = precision_of(lower(row.precision)),
-                 .recompute = std::nullopt};
+                 .recompute = std::nullopt,
+                 .one_chunk_a_stage = lower(row.pp_schedule) == "1f1b",
+                 .no_tp_overlap = no_flags || says(overlap, {"no tp overlap", "no tp userbuffers"}),
+                 .no_dp_overlap = no_flags};
   read_recompute(lower(row.recompute), row.layers.value_or(1), words);
   return words;
 }

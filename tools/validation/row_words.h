@@ -19,6 +19,9 @@ struct RowWords {
   std::optional<DataType> precision;
   std::optional<Recompute> recompute;
   double recompute_fraction = 1;  // of the layers
+  bool one_chunk_a_stage = false;  // "1F1B" and nothing more
+  bool no_tp_overlap = false;      // "no TP userbuffers overlap", "without overlap flags"
+  bool no_dp_overlap = false;      // "without overlap flags"
 };
 
 RowWords words_of(const RunRow& row);

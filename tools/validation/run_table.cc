@@ -80,6 +80,7 @@ class RowReader {
 RunRow read_row(const RowReader& r) {
   RunRow row;
   r.read("id", row.id);
+  r.read("source_where", row.source_where);
   r.read("software", row.software);
   r.read("model", row.model);
   r.read("gpu", row.gpu);
@@ -113,6 +114,7 @@ RunRow read_row(const RowReader& r) {
   r.read("recompute", row.recompute);
   r.read("attention_kernel", row.attention_kernel);
   r.read("pp_schedule", row.pp_schedule);
+  r.read("overlap_notes", row.overlap_notes);
   r.read("gpu_power_W", row.gpu_power_watts);
   r.read("hbm_GBps", row.hbm_gigabytes_per_second);
   r.read("net_allreduce_GBps", row.allreduce_gigabytes_per_second);

@@ -2,17 +2,20 @@
 // fact is not stated.
 //
 // Columns, in any order; others are ignored and any may be left out:
-//   id, software, model, gpu                                      what ran on what
+//   id, software, model, gpu            what ran on what
+//   source_where                        where it was published
 //   layers, hidden, ffn, mlp_gated, heads, kv_heads, head_dim, vocab, seq_len
 //   params_B                                                      billions, of all parameters; tells whether embeddings
 //                                                                 are tied
 //   experts, experts_per_token, shared_experts, expert_ffn
 //   num_gpus, gpus_per_node, tp, sp, cp, pp, vp, ep, dp, fsdp_zero, micro_batch, global_batch
-//   precision, recompute, attention_kernel, pp_schedule           words, read by row_scenario.h
-//   gpu_power_W, hbm_GBps                                         of this run's GPUs, where not the
-//   usual ones net_allreduce_GBps, net_allgather_GBps, net_reducescatter_GBps  bus bandwidth of the
-//   whole job at 1 GiB, measured in it peak_mem_alloc_GB, target_step_time_s what was measured;
-//   only compared with
+//   precision, recompute, attention_kernel, pp_schedule, overlap_notes
+//                                       words, read by row_words.h
+//   gpu_power_W, hbm_GBps               of this run's GPUs, where not the usual ones
+//   net_allreduce_GBps, net_allgather_GBps, net_reducescatter_GBps
+//                                       bus bandwidth of the whole job at 1 GiB, measured in it
+//   peak_mem_alloc_GB, target_step_time_s
+//                                       what was measured; only compared with
 #pragma once
 
 #include <cstdint>
@@ -24,7 +27,7 @@
 namespace herdsim {
 
 struct RunRow {
-  std::string id, software, model, gpu;
+  std::string id, source_where, software, model, gpu;
   std::optional<int64_t> layers, hidden, ffn, heads, kv_heads, head_dim, vocab, seq_len;
   std::optional<int64_t> experts, experts_per_token, shared_experts, expert_ffn;
   std::optional<bool> mlp_gated;
@@ -32,7 +35,7 @@ struct RunRow {
   std::optional<int64_t> num_gpus, gpus_per_node, tp, cp, pp, vp, ep, dp;
   std::optional<bool> sp;
   std::optional<int64_t> micro_batch, global_batch;
-  std::string fsdp_zero, precision, recompute, attention_kernel, pp_schedule;
+  std::string fsdp_zero, precision, recompute, attention_kernel, pp_schedule, overlap_notes;
   std::optional<double> gpu_power_watts, hbm_gigabytes_per_second;
   std::optional<double> allreduce_gigabytes_per_second, allgather_gigabytes_per_second,
       reducescatter_gigabytes_per_second;

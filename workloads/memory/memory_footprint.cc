@@ -78,7 +78,8 @@ int64_t communicators(const ParallelPlan& plan) {
   return count;
 }
 
-// The pool of whole tensors that a host far ahead of its GPU leaves behind; no more than its layers make in a pass each way.
+// The pool of whole tensors that a host far ahead of its GPU leaves behind; no more than its layers
+// make in a pass each way.
 double transfers_in_flight(const MemoryQuestion& q, const StageLayout& layout) {
   constexpr double kTransfersOfALayer = 8;
   const bool waits = q.plan.pp > 1 && !q.software.p2p_async;
@@ -127,6 +128,9 @@ struct ChunkMemory {
   Bytes kept, kept_logits;
   Bytes forward, forward_logits;  // transients
   Bytes backward, backward_logits;
+  // That stay for a weight gradient at the end: what the head reads, and the gradient of the
+  // logits.
+  Bytes deferred, deferred_logits;
 };
 
 ChunkMemory chunk_memory(const MemoryQuestion& q, const StageLayout& layout, size_t chunk) {
@@ -152,6 +156,8 @@ ChunkMemory chunk_memory(const MemoryQuestion& q, const StageLayout& layout, siz
     const bool fused = q.software.logit_stream == StreamClass::kFused;
     m.forward_logits = whole_bytes((fused ? 2 : 6) * logits);
     m.backward_logits = whole_bytes(2 * logits);
+    m.deferred = whole_bytes(last_norm / 2);
+    m.deferred_logits = whole_bytes(2 * logits);
   }
   return m;
 }
@@ -159,7 +165,9 @@ ChunkMemory chunk_memory(const MemoryQuestion& q, const StageLayout& layout, siz
 // The step of one stage, pass by pass.
 class Walk {
  public:
-  explicit Walk(std::vector<ChunkMemory> chunks) : chunks_(std::move(chunks)) {}
+  // Of the head, `deferred` weight gradients wait for the end.
+  Walk(std::vector<ChunkMemory> chunks, int64_t deferred)
+      : chunks_(std::move(chunks)), deferrals_left_(deferred) {}
 
   struct Held {
     Pass pass;
@@ -179,12 +187,18 @@ class Walk {
     if (pass.kind == PassKind::kBackward || pass.kind == PassKind::kBackwardWeight) {
       kept_ -= chunk.kept;
       kept_logits_ -= chunk.kept_logits;
+      if (chunk.deferred_logits > Bytes(0) && deferrals_left_ > 0) {
+        --deferrals_left_;
+        kept_ += chunk.deferred;
+        kept_logits_ += chunk.deferred_logits;
+      }
     }
     return held;
   }
 
  private:
   std::vector<ChunkMemory> chunks_;
+  int64_t deferrals_left_;
   Bytes kept_, kept_logits_;
 };
 
@@ -193,7 +207,8 @@ Walk walk_of(const MemoryQuestion& q, int64_t stage) {
   const StageLayout& layout = q.layouts[static_cast<size_t>(stage)];
   std::vector<ChunkMemory> chunks;
   for (size_t c = 0; c < layout.layers.size(); ++c) chunks.push_back(chunk_memory(q, layout, c));
-  return Walk(std::move(chunks));
+  return Walk(std::move(chunks), deferred_head_gradients(q.model, q.software, q.plan, q.schedule,
+                                                         q.shape.micro_batches));
 }
 
 // The parts and their sum while a pass runs.

@@ -108,6 +108,8 @@ void append_named(std::vector<JobCase>& cases) {
   add("packed pods", {.tp = 2, .pp = 4, .dp = 8},
       joined({kTightPods, {"cluster.placement=PACKED_PODS"}}));
   add("fp8", kStandard, joined({kSlowGpu, {"training.precision=FP8"}}));
+  add("gradients of the head late, slow GPU", {.tp = 2, .pp = 4, .dp = 4},
+      joined({kSlowGpu, {"software.head_weight_gradients_deferred=3"}}));
 }
 
 // What experts, other ways of sharing sequences and state, and uneven work add.

@@ -112,6 +112,11 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
                                     "host_microseconds_per_layer_forward=14",
                                     "host_microseconds_per_layer_backward=15",
                                     "host_milliseconds_per_step=16",
+                                    "head_weight_gradients_deferred=19",
+                                    "clamp_forward_ffn_bytes=20",
+                                    "clamp_backward_ffn_bytes=21",
+                                    "expert_bias_forward_bytes=22",
+                                    "expert_bias_backward_bytes=23",
                                     "gpu_speed_sigma=0.17",
                                     "clock_factor=0.18"});
   EXPECT_EQ(s.name, "mine");
@@ -127,6 +132,10 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
               ElementsAre(1, 2, 3, 4, 5, 7, 9, 12, 13, 14, 15, 16, 0.17, 0.18, 19, 20, 23));
   EXPECT_EQ(s.loss_reductions, 21);
   EXPECT_EQ(s.norm_reductions_per_layer, 22);
+  EXPECT_EQ(s.head_weight_gradients_deferred, 19);
+  EXPECT_THAT((std::vector<double>{s.clamp_forward_ffn_bytes, s.clamp_backward_ffn_bytes,
+                                   s.expert_bias_forward_bytes, s.expert_bias_backward_bytes}),
+              ElementsAre(20, 21, 22, 23));
   EXPECT_EQ(s.forward.stream, StreamClass::kFramework);
   EXPECT_EQ(s.backward.stream, StreamClass::kOptimizer);
   EXPECT_EQ(s.logit_stream, StreamClass::kFramework);

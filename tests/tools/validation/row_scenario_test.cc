@@ -145,6 +145,33 @@ TEST(RowScenario, words_of_sources_are_understood) {
   EXPECT_EQ(read.scenario.training.precision, DataType::kFp8);
 }
 
+TEST(RowScenario, notes_of_what_does_not_overlap_are_understood) {
+  RunRow row = complete_row();
+  const double overlapped = step_time(row);
+  row.overlap_notes = "no TP userbuffers overlap; PP p2p overlap";
+  const RowScenario no_tp = scenario_of_row(row, parts());
+  EXPECT_EQ(no_tp.scenario.software.tp_overlap, TpOverlap::kNone);
+  EXPECT_TRUE(no_tp.scenario.software.dp_overlap);
+  row.overlap_notes = "Megatron script without overlap flags";
+  EXPECT_FALSE(scenario_of_row(row, parts()).scenario.software.dp_overlap);
+  EXPECT_GT(step_time(row), overlapped);
+  row.overlap_notes = "TP comm overlap (userbuffers), DP grad-reduce/param-gather overlap";
+  EXPECT_EQ(step_time(row), overlapped);
+}
+
+TEST(RowScenario, a_blank_vp_is_as_many_as_fit_unless_the_schedule_is_plain_1f1b) {
+  RunRow row = complete_row();
+  row.vp = std::nullopt;
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.virtual_stages, 8);
+  row.pp_schedule = "interleaved-1F1B";
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.virtual_stages, 8);
+  row.pp_schedule = "1F1B";
+  const RowScenario read = scenario_of_row(row, parts());
+  EXPECT_EQ(read.scenario.plan.virtual_stages, 1);
+  EXPECT_EQ(read.scenario.training.schedule, "1f1b");
+  EXPECT_THAT(read.assumed, testing::Not(Contains(HasSubstr("vp"))));
+}
+
 TEST(RowScenario, lower_power_slower_memory_and_a_slower_network_take_longer) {
   const double usual = step_time(complete_row());
   RunRow row = complete_row();

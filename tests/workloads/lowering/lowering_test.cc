@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "tests/workloads/lowering/plans.h"
+#include "workloads/stage_layout.h"
 
 namespace herdsim {
 namespace {
@@ -286,6 +287,32 @@ TEST(Lowering, a_reduction_waits_for_every_gradient_issued_before_it) {
   }
 }
 
+TEST(Lowering, gradients_of_the_head_that_are_deferred_come_after_the_stages_passes) {
+  int64_t seen = 0;
+  for (const PlanCase& c : plan_cases()) {
+    const int64_t deferred =
+        deferred_head_gradients(c.model, c.software, c.plan, c.row(), c.shape().micro_batches);
+    if (deferred == 0) continue;
+    const OpGraph graph = c.lower();
+    int64_t late = 0;
+    for (const Program& program : graph.programs) {
+      bool behind = false;
+      for (const OpId id : program.stream_order[static_cast<size_t>(Stream::kCompute)]) {
+        const Work& work = graph.works[program.ops[id.index()].work];
+        if (work.name == "logits wgrad") {
+          behind = true;
+          ++late;
+        } else if (behind) {
+          EXPECT_EQ(work.name, "optimizer") << c.name;
+        }
+      }
+    }
+    EXPECT_EQ(late, deferred) << c.name;
+    seen += late;
+  }
+  EXPECT_GT(seen, 0);
+}
+
 TEST(Lowering, the_optimizer_waits_for_every_other_compute_op_and_reduction) {
   for (const PlanCase& c : plan_cases()) {
     const OpGraph graph = c.lower();
@@ -473,6 +500,19 @@ TEST(Lowering, tokens_go_to_experts_and_back_in_every_pass) {
 }
 
 // A pair of passes is what the two are, in another order.
+TEST(Lowering, the_host_waits_for_counts_of_tokens_unless_a_capacity_says_them) {
+  std::set<bool> waited;
+  for (const PlanCase& c : plan_cases()) {
+    if (!c.model.is_moe() || c.software.host_microseconds_for_expert_counts <= 0) continue;
+    const OpGraph graph = c.lower();
+    bool waits = false;
+    for (const Work& work : graph.works) waits = waits || work.name == "read counts";
+    EXPECT_EQ(waits, c.training.expert_capacity_factor == 0) << c.name;
+    waited.insert(waits);
+  }
+  EXPECT_EQ(waited.size(), 2U);
+}
+
 TEST(Lowering, pairs_of_passes_hold_the_ops_of_both) {
   for (const PlanCase& c : plan_cases()) {
     if (!c.software.pass_overlap) continue;

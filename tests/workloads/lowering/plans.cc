@@ -104,6 +104,13 @@ const Variant kVariants[] = {
        c.software.host_microseconds_per_expert_layer = 1000;
        c.software.expert_dispatch_once = true;
      }},
+    {"experts, with a capacity",
+     [](PlanCase& c) {
+       make_experts(c);
+       c.software.host_microseconds_for_expert_counts = 100;
+       c.software.host_microseconds_per_expert_layer = 1000;
+       c.training.expert_capacity_factor = 1;
+     }},
     {"experts, counted by the host, pairs of passes, full",
      [](PlanCase& c) {
        make_experts(c);
@@ -111,6 +118,27 @@ const Variant kVariants[] = {
        c.software.host_microseconds_per_expert_layer = 1000;
        c.software.pass_overlap = true;
        c.training.recompute = Recompute::kFull;
+     }},
+    {"experts with clamps and biases",
+     [](PlanCase& c) {
+       make_experts(c);
+       c.model.clamped_activation = c.model.expert_biases = true;
+       c.software.clamp_forward_ffn_bytes = c.software.clamp_backward_ffn_bytes = 16;
+       c.software.expert_bias_forward_bytes = c.software.expert_bias_backward_bytes = 28;
+     }},
+    {"head late", [](PlanCase& c) { c.software.head_weight_gradients_deferred = 3; }},
+    {"all of the head late, buckets, replicas",
+     [](PlanCase& c) {
+       c.model.layers *= 2;
+       c.plan.shard = Sharding::kNone;
+       c.software.head_weight_gradients_deferred = 100;
+       c.software.dp_bucket_parameters = 80e3;
+     }},
+    {"head late, pairs of passes, reductions late",
+     [](PlanCase& c) {
+       c.software.head_weight_gradients_deferred = 5;
+       c.software.pass_overlap = true;
+       c.software.dp_overlap = false;
      }},
     {"every second layer in a window", [](PlanCase& c) { c.model.alternate_window = 32; }},
     {"parameters gathered in fp8",

@@ -288,6 +288,27 @@ TEST(MemoryFootprint, the_peak_is_the_largest_of_what_the_passes_hold) {
   }
 }
 
+// Megatron's defer_embedding_wgrad_compute: what the head read and the gradient of its logits stay.
+TEST(MemoryFootprint, deferred_gradients_of_the_head_keep_their_inputs_to_the_end) {
+  const auto last_pass = [](int64_t deferred) {
+    Job job;
+    job.training.schedule = "1f1b";
+    job.training.global_batch = 16;
+    job.plan.pp = 4;
+    job.assumptions.fragmentation = 0;
+    job.software.head_weight_gradients_deferred = deferred;
+    const ScheduleRow& row = *find_schedule(job.training.schedule);
+    const std::vector<StageLayout> layouts = layout_stages(job.model, job.plan, row);
+    const MemoryQuestion question{job.model, job.plan,    job.training, job.software,
+                                  row,       job.shape(), layouts,      job.assumptions};
+    return memory_by_pass(question, 3).back();
+  };
+  constexpr int64_t kTokens = 4096, kHidden = 4096, kVocab = 32000;
+  // The last of 16 has not been deferred yet while its pass runs.
+  EXPECT_EQ((last_pass(100) - last_pass(0)).count(), 15 * kTokens * 2 * (kHidden + kVocab));
+  EXPECT_EQ((last_pass(5) - last_pass(0)).count(), 5 * kTokens * 2 * (kHidden + kVocab));
+}
+
 TEST(MemoryFootprint, kept_activations_follow_the_schedules_peak) {
   for (const ScheduleRow& row : schedules()) {
     Job few, more;

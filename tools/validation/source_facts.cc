@@ -1,0 +1,111 @@
+#include "tools/validation/source_facts.h"
+
+#include <algorithm>
+
+namespace herdsim {
+namespace {
+
+constexpr std::string_view kProxyTokenizer =
+    "README_405b.md: \"Llama3.1 405B uses the GPT2BPETokenizer as a proxy\"";
+constexpr std::string_view kGrok =
+    "grok1_314b.yaml: tokenizer Meta-Llama-3-70B, no cross_entropy_loss_fusion, "
+    "moe_expert_capacity_factor 1.0; configure.sh: "
+    "NVTE_FUSED_ATTN=0";
+// Transformer Engine's own: all-gathers in tp (here 4) chunks, reduce-scatters in 4
+// (pytorch/module/base.py, get_default_config); NeMo reduces in fp32 unless told otherwise.
+constexpr std::string_view kNemotron15b =
+    "nemotron4-15b-synth.yaml: ub_tp_comm_overlap without a configuration, no grad_sync_dtype";
+constexpr std::string_view kGptOss =
+    "gpt_oss_workload_base_configs.py, H100: recompute_modules layernorm, moe_act; "
+    "gpt_oss_provider.py: moe_token_dispatcher_type alltoall";
+constexpr int64_t kGpt2Tokens = 50257, kLlama3Tokens = 128256;
+
+// Megatron's vocabulary-parallel cross entropy without fusion (tensor_parallel/cross_entropy.py),
+// bytes a logit: forward a cast to fp32 (6), the maximum (4), its subtraction, exp and the division
+// in place (8 each), the sum (4); backward the product with the loss's gradient (8) and a cast back
+// (6).
+const std::vector<std::string> kUnfusedLoss = {"logit_bytes=52", "logit_stream=FRAMEWORK"};
+// What Megatron-LM does without being asked for more (training/arguments.py): bf16 gradients are
+// reduced in fp32.
+const std::vector<std::string> kMegatronDefaults = {"logit_bytes=52", "logit_stream=FRAMEWORK",
+                                                    "gradient_reduce_type=FP32"};
+constexpr std::string_view kFlagPerf =
+    "the run's script: --use-flash-attn, no --cross-entropy-loss-fusion";
+
+}  // namespace
+
+const std::vector<SourceFact>& source_facts() {
+  static const std::vector<SourceFact> kFacts = {
+      {.where = "NVIDIA/dgxc-benchmarking@v24.11.1 llama3.1/README_405b.md",
+       .model = "Llama3.1-405B",
+       .vocab = kGpt2Tokens,
+       .stated = kProxyTokenizer},
+      {.where = "NVIDIA/dgxc-benchmarking@v25.02 llama3.1/README_405b.md",
+       .model = "Llama3.1-405B",
+       .vocab = kGpt2Tokens,
+       .stated = kProxyTokenizer},
+      {.where = "NVIDIA/dgxc-benchmarking@v24.11.1 nemotron/README_340b.md",
+       .model = "Nemotron4-340B",
+       .attention_kernel = "fa2",
+       .stated = "nemotron/configure.sh: NVTE_FUSED_ATTN=0 for 340b"},
+      {.where = "NVIDIA/dgxc-benchmarking@v25.02 nemotron/README_15b.md",
+       .model = "Nemotron4-15B",
+       .software = {"tp_overlap_chunks=4", "gradient_reduce_type=FP32"},
+       .stated = kNemotron15b},
+      {.where = "NVIDIA/dgxc-benchmarking@v24.11.1 grok1/",
+       .model = "Grok1",
+       .vocab = kLlama3Tokens,
+       .attention_kernel = "fa2",
+       .expert_capacity = 1,
+       .software = kUnfusedLoss,
+       .stated = kGrok},
+      {.where = "NVIDIA/dgxc-benchmarking@v25.04 grok1/",
+       .model = "Grok1",
+       .vocab = kLlama3Tokens,
+       .attention_kernel = "fa2",
+       .expert_capacity = 1,
+       .software = kUnfusedLoss,
+       .stated = kGrok},
+      {.where = "NVIDIA-NeMo/Megatron-Bridge",
+       .model = "GPT OSS 120B",
+       .gpu = "H100",
+       .recompute = "selective: norms and activation functions",
+       .software = {"expert_dispatch_once=false"},
+       .stated = kGptOss},
+      {.where = "FlagOpen/FlagPerf@1b5a030398 training/nvidia/llama3_8B-megatron/",
+       .model = "Llama3-8B",
+       .attention_kernel = "fa2",
+       .software = kMegatronDefaults,
+       .stated = kFlagPerf},
+      {.where = "FlagOpen/FlagPerf@1b5a030398 training/nvidia/llama3_70B-megatron/",
+       .model = "Llama3-70B",
+       .attention_kernel = "fa2",
+       .software = kMegatronDefaults,
+       .stated = kFlagPerf},
+      {.where = "FlagOpen/FlagPerf@1b5a030398 training/nvidia/llama2_70B-megatron/",
+       .model = "Llama2-70B",
+       .attention_kernel = "fa2",
+       .software = kMegatronDefaults,
+       .stated = kFlagPerf},
+      {.where = "FlagOpen/FlagPerf@1b5a030398 training/nvidia/aquila2_7b-flagscale/",
+       .model = "Aquila2-7B",
+       .attention_kernel = "fa2",
+       .software = kMegatronDefaults,
+       .stated = kFlagPerf},
+  };
+  return kFacts;
+}
+
+const SourceFact* facts_of_source(const RunRow& row) {
+  constexpr std::string_view kSite = "github ";
+  std::string_view where = row.source_where;
+  if (where.starts_with(kSite)) where.remove_prefix(kSite.size());
+  const auto& facts = source_facts();
+  const auto found = std::find_if(facts.begin(), facts.end(), [&](const SourceFact& fact) {
+    return where.starts_with(fact.where) && row.model.starts_with(fact.model) &&
+           row.gpu.starts_with(fact.gpu);
+  });
+  return found == facts.end() ? nullptr : &*found;
+}
+
+}  // namespace herdsim
