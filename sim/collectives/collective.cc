@@ -183,8 +183,8 @@ Bandwidth window_bound(CollectiveKind kind, int64_t channels, const GroupShape& 
 }
 
 // By NCCL's model and public measurements. Requires: several ranks, some bytes.
-CollectivePlan predicted_plan(CollectiveKind kind, Bytes bytes, const GroupShape& g,
-                               const NcclTuning& t) {
+CollectivePlan predicted_plan(CollectiveKind kind, Bytes bytes, const GroupShape& g, const NcclTuning& t,
+                              std::optional<Algorithm> asked = {}) {
   CollectivePlan plan;
   Cost cost;
   if (kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kSendRecv) {
@@ -192,7 +192,7 @@ CollectivePlan predicted_plan(CollectiveKind kind, Bytes bytes, const GroupShape
     cost = pairwise_cost(kind, g, t);
     plan.channels = g.nodes == 1 ? t.p2p_node_channels : t.p2p_network_channels;
   } else {
-    const NcclChoice choice = nccl_choice(kind, bytes, g, t);
+    const NcclChoice choice = nccl_choice(kind, bytes, g, t, asked);
     plan.algorithm = choice.best.algorithm;
     plan.protocol = choice.best.protocol;
     cost = choice_cost(choice, bytes, g, t);
@@ -261,6 +261,17 @@ CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShap
   if (g.torus.on_torus) return plan_on_torus(kind, bytes, g, t);
   CollectivePlan plan = predicted_plan(kind, bytes, g, t);
   take_measured_time(kind, bytes, g, t, plan);
+  return plan;
+}
+
+CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShape& g, const NcclTuning& t,
+                               Algorithm asked) {
+  if (g.ranks <= 1 || bytes <= Bytes() || g.torus.on_torus || !applies_to(kind, g, t, asked)) {
+    return plan_collective(kind, bytes, g, t);
+  }
+  CollectivePlan plan = predicted_plan(kind, bytes, g, t, asked);
+  // Measurements are of what NCCL chose.
+  if (plan.algorithm != predicted_plan(kind, bytes, g, t).algorithm) plan.extrapolated = true;
   return plan;
 }
 

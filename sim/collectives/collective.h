@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "sim/base/time.h"
@@ -49,6 +50,11 @@ enum class Algorithm : uint8_t {
 enum class Protocol : uint8_t { kSimple, kLl, kLl128 };
 std::string_view algorithm_name(Algorithm);
 std::string_view protocol_name(Protocol);
+
+// In what parts of its group a collective runs, in all of them at once: the whole group, the
+// members on each host, or the rails (those that are first on their hosts, those that are second,
+// and so on).
+enum class GroupPart : uint8_t { kAll, kNode, kRail };
 
 // How a group extends along a dimension of a torus: `count` chips, `stride` links apart.
 struct TorusAxis {
@@ -88,7 +94,8 @@ struct CollectivePlan {
   Bandwidth rate_cap;
   int64_t nic_crossings = 0;
   int64_t nvlink_crossings = 0;
-  bool extrapolated = false;  // outside the sizes or group sizes that were measured
+  GroupPart part = GroupPart::kAll;  // whose links it loads
+  bool extrapolated = false;         // outside the sizes or group sizes that were measured
 
   // Without contention.
   Duration alone() const { return latency + volume / rate_cap; }
@@ -99,5 +106,11 @@ struct CollectivePlan {
 // send/recv. A group of one rank costs nothing: all zero.
 CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShape& group,
                                const NcclTuning& tuning);
+
+// With an algorithm that was asked for instead of NCCL's choice; with that choice where the
+// algorithm cannot do this kind or group (applies_to() in nccl_model.h), and on a torus. What a
+// user measured is of NCCL's choice and says nothing here.
+CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShape& group,
+                               const NcclTuning& tuning, Algorithm asked);
 
 }  // namespace herdsim

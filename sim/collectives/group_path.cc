@@ -246,6 +246,24 @@ void append_exchange_above_tors(const Fabric& fabric, std::span<const GpuId> mem
   }
 }
 
+// Members that have the same place on their hosts: place 0, place 1, and so on.
+std::vector<std::vector<GpuId>> rails_of(const Fabric& fabric, std::span<const GpuId> members) {
+  HostRing ring;
+  build_ring(fabric, members, ring);
+  std::vector<std::vector<GpuId>> rails;
+  for (size_t run = 0; run < ring.runs.size(); ++run) {
+    const std::span<const GpuId> on_host = ring.members(run);
+    if (on_host.size() > rails.size()) rails.resize(on_host.size());
+    for (size_t i = 0; i < on_host.size(); ++i) rails[i].push_back(on_host[i]);
+  }
+  return rails;
+}
+
+CollectivePlan plan_of_whole(CollectivePlan plan) {
+  plan.part = GroupPart::kAll;
+  return plan;
+}
+
 }  // namespace
 
 GroupShape group_shape(const Fabric& fabric, std::span<const GpuId> members) {
@@ -280,6 +298,12 @@ void append_group_path(const Fabric& fabric, std::span<const GpuId> members,
     append_torus_path(fabric, members, plan, out);
     return;
   }
+  if (plan.part == GroupPart::kRail) {
+    for (const std::vector<GpuId>& rail : rails_of(fabric, members)) {
+      if (rail.size() > 1) append_group_path(fabric, rail, plan_of_whole(plan), out);
+    }
+    return sort_and_merge(out, begin);
+  }
   append_ports(fabric, members, plan, out);
   if (plan.algorithm == Algorithm::kCollNet) {
     append_reduction_trees(fabric, members, out);
@@ -305,6 +329,13 @@ void append_group_path(const Fabric& fabric, std::span<const GpuId> members,
 
 int64_t append_connections(const Fabric& fabric, std::span<const GpuId> members,
                            const CollectivePlan& plan, std::vector<Connection>& out) {
+  if (plan.part == GroupPart::kRail) {
+    int64_t sharing = 1;
+    for (const std::vector<GpuId>& rail : rails_of(fabric, members)) {
+      sharing = std::max(sharing, append_connections(fabric, rail, plan_of_whole(plan), out));
+    }
+    return sharing;
+  }
   const auto append = [&](GpuId from, GpuId to) {
     if (fabric.tor_of(from) != fabric.tor_of(to)) out.push_back({from, to});
   };

@@ -20,7 +20,7 @@ constexpr Bytes kLatencyOnly = kibibytes(64);
 
 // Whether two plans load the links of a group alike.
 bool same_load(const CollectivePlan& a, const CollectivePlan& b) {
-  return a.nic_crossings == b.nic_crossings && a.nvlink_crossings == b.nvlink_crossings &&
+  return a.part == b.part && a.nic_crossings == b.nic_crossings && a.nvlink_crossings == b.nvlink_crossings &&
          (a.algorithm == Algorithm::kPairwise) == (b.algorithm == Algorithm::kPairwise) &&
          (a.algorithm == Algorithm::kCollNet) == (b.algorithm == Algorithm::kCollNet);
 }
@@ -141,7 +141,11 @@ class JobMapper {
       }
       end_path(lane);
     }
-    lane.spread = spread_of(connections, sharing);
+    // Phases in hosts meet no switch, however far apart the hosts of their group are.
+    const bool uses_nics = std::any_of(plans.begin(), plans.end(), [](const CollectivePlan& plan) {
+      return plan.nic_crossings != 0;
+    });
+    if (uses_nics) lane.spread = spread_of(connections, sharing);
     return add_lane(std::move(lane));
   }
 

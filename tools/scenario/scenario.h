@@ -13,6 +13,7 @@
 #include "sim/job/campaign_request.h"
 #include "sim/models/device_profile.h"
 #include "sim/models/software_stack.h"
+#include "sim/opgraph/collective_rules.h"
 #include "topologies/cluster.h"
 #include "workloads/model_architecture.h"
 #include "workloads/parallel_plan.h"
@@ -56,6 +57,7 @@ struct Scenario {
   std::optional<PublishedResult> published;
   std::vector<OtherJob> other_jobs;
   OtherTraffic other_traffic;
+  std::vector<CollectiveRule> collectives;
   // What is allowed but unusual, in full sentences.
   std::vector<std::string> warnings;
   // The effective scenario in text format, every default filled in, each with where it comes from.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/opgraph/collective_rules.h"
 #include "tools/simulation/network_tuning.h"
 #include "topologies/routing.h"
 #include "workloads/lowering.h"
@@ -19,6 +20,13 @@ TypedVector<RankId, double> compute_factors(const Scenario& scenario) {
 }
 
 WorkloadSpec workload_of(const Scenario& s) { return {s.model, s.plan, s.training, s.software}; }
+
+OpGraph graph_of(const Scenario& s, const ScheduleRow& schedule,
+                 const std::vector<StageLayout>& layouts) {
+  OpGraph graph = lower_step(workload_of(s), schedule, layouts);
+  apply_rules(s.collectives, graph);
+  return graph;
+}
 
 // One placement and one list of degraded parts for all jobs: ranks of each are counted on from
 // those before it.
@@ -85,7 +93,7 @@ JobOnMachine::JobOnMachine(const Scenario& of, const MachineState& state, size_t
       placement(state.placements[index]),
       schedule(*find_schedule(of.training.schedule)),
       layouts(layout_stages(of.model, of.plan, schedule)),
-      graph(lower_step(workload_of(of), schedule, layouts)),
+      graph(graph_of(of, schedule, layouts)),
       costs(cost_graph(graph, of.profile, of.software)),
       factors(compute_factors(of)),
       tuning(network_tuning(of, state.fabric, placement)),

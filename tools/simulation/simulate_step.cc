@@ -118,11 +118,12 @@ std::vector<TransferLine> transfer_lines(const OpGraph& graph, const JobMap& map
     const Work& work = graph.works[WorkId(w)];
     if (work.kind == WorkKind::kCollective) {
       const GroupShape& shape = map.lanes[map.lane_of_work[WorkId(w)]].shapes.front();
-      if (shape.ranks == 1) continue;
-      lines.push_back({WorkId(w), shape, plan_of(work, shape, tuning)});
+      const GroupShape part = part_of(work, shape);
+      if (part.ranks == 1) continue;
+      lines.push_back({WorkId(w), part, bytes_in(work, shape), plan_of(work, shape, tuning)});
     } else if (work.kind == WorkKind::kSend && !map.message_lane.empty()) {
       const GroupShape& shape = map.lanes[map.message_lane.front()].shapes.back();
-      lines.push_back({WorkId(w), shape,
+      lines.push_back({WorkId(w), shape, work.bytes,
                        plan_collective(CollectiveKind::kSendRecv, work.bytes, shape, tuning)});
     }
   }
@@ -157,11 +158,30 @@ void warn_of_transfers(const OpGraph& graph, const std::vector<TransferLine>& li
   std::vector<std::string> seen;
   for (const TransferLine& line : lines) {
     const Work& work = graph.works[line.work];
-    if (!line.plan.extrapolated || work.bytes < kibibytes(64)) continue;
+    if (!line.plan.extrapolated || line.bytes < kibibytes(64)) continue;
     const std::string text = std::string(collective_kind_name(work.collective)) + " of " +
                              std::to_string(line.group.ranks) + " ranks on " +
                              std::to_string(line.group.nodes) +
                              " hosts is outside the measured sizes and groups";
+    if (std::find(seen.begin(), seen.end(), text) == seen.end()) seen.push_back(text);
+  }
+  warnings.insert(warnings.end(), seen.begin(), seen.end());
+}
+
+// An algorithm that was asked for and cannot do the group, once each.
+void warn_of_algorithms(const OpGraph& graph, const std::vector<TransferLine>& lines,
+                        std::vector<std::string>& warnings) {
+  std::vector<std::string> seen;
+  for (const TransferLine& line : lines) {
+    const Work& work = graph.works[line.work];
+    if (!work.phase || !work.phase->phase.algorithm ||
+        line.plan.algorithm == *work.phase->phase.algorithm)
+      continue;
+    const std::string text =
+        "collectives: " + std::string(algorithm_name(*work.phase->phase.algorithm)) + " cannot " +
+        std::string(collective_kind_name(work.collective)) + " " +
+        std::to_string(line.group.ranks) + " ranks on " + std::to_string(line.group.nodes) +
+        (line.group.nodes > 1 ? " hosts" : " host") + ": they run as NCCL chooses";
     if (std::find(seen.begin(), seen.end(), text) == seen.end()) seen.push_back(text);
   }
   warnings.insert(warnings.end(), seen.begin(), seen.end());
@@ -212,6 +232,7 @@ StepSimulation answer(JobOnMachine& job, const MachineState& machine, const Fold
   result.warnings.insert(result.warnings.end(), left_out.begin(), left_out.end());
   result.warnings.insert(result.warnings.end(), job.costs.warnings.begin(),
                          job.costs.warnings.end());
+  warn_of_algorithms(job.graph, out.transfers, result.warnings);
   warn_of_transfers(job.graph, out.transfers, result.warnings);
   if (!outcome.records.empty()) out.critical_path = critical_ops(run, job.costs);
   if (options.without) out.without = steps_without(run, job.costs, scenario.profile.sms, result);

@@ -208,6 +208,32 @@ std::string line_of(const std::string& text, const std::string& field) {
   return "";
 }
 
+// A plan written out is the row that it spells.
+TEST(LoadScenario, collectives_arrive) {
+  const Scenario s =
+      load_scenario("llama3-405b-16384",
+                    {"collectives={kind: ALL_REDUCE communicator: DP algorithm: \"hierarchical\"}",
+                     "collectives={kind: ALL_REDUCE phases {kind: REDUCE_SCATTER group: NODE} "
+                     "phases {kind: ALL_REDUCE group: RAIL} "
+                     "phases {kind: ALL_GATHER group: NODE}}",
+                     "collectives={kind: ALL_GATHER communicator: TP phases {kind: ALL_GATHER "
+                     "algorithm: \"ring\" channels: 3 "
+                     "efficiency: 0.5}}"});
+  ASSERT_EQ(s.collectives.size(), 3U);
+  EXPECT_EQ(s.collectives[0].phases, s.collectives[1].phases);
+  EXPECT_EQ(s.collectives[0].phases.size(), 3U);
+  EXPECT_TRUE(s.collectives[0].communicators.test(static_cast<size_t>(Communicator::kGradient)));
+  EXPECT_FALSE(s.collectives[0].communicators.test(static_cast<size_t>(Communicator::kTensor)));
+  EXPECT_TRUE(s.collectives[1].communicators.all());
+  const CollectivePhase ring{.kind = CollectiveKind::kAllGather,
+                             .part = GroupPart::kAll,
+                             .algorithm = Algorithm::kRing,
+                             .channels = 3,
+                             .efficiency = 0.5};
+  EXPECT_EQ(s.collectives[2].phases, std::vector{ring});
+  EXPECT_EQ(s.collectives[2].communicators.count(), 1U);
+}
+
 TEST(LoadScenario, every_field_of_the_effective_text_says_where_it_comes_from) {
   const Scenario s =
       load_scenario_text(kLargeScenario, "mine.textproto",
