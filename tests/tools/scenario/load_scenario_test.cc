@@ -129,30 +129,34 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
 }
 
 TEST(LoadScenario, every_field_of_a_cluster_arrives) {
-  const ClusterSpec c = load_cluster("meta-roce-24k", {"name=mine",
-                                                       "topology=rail-optimized",
-                                                       "gpus=4096",
-                                                       "gpus_per_host=4",
-                                                       "gpus_per_tor=8",
-                                                       "gpus_per_pod=64",
-                                                       "tor_uplinks=5",
-                                                       "pod_oversubscription=1.5",
-                                                       "nvlink_gigabytes_per_second=900",
-                                                       "nic_gigabits_per_second=800",
-                                                       "nic_efficiency=0.9",
-                                                       "pcie_gigabytes_per_second=128",
-                                                       "placement=RANDOM_HOSTS",
-                                                       "queue_pairs=3",
-                                                       "routing=ecmp",
-                                                       "nccl_version=2.27",
-                                                       "buffers=shallow",
-                                                       "send_window_kib=3",
-                                                       "collective_window_kib=6",
-                                                       "tor_round_trip_us=7",
-                                                       "pod_round_trip_us=8",
-                                                       "core_round_trip_us=9",
-                                                       "degraded={gpu: 7 compute_factor: 0.5}",
-                                                       "degraded={gpu: 8 nic_factor: 0.25}"});
+  const ClusterSpec c =
+      load_cluster("meta-roce-24k", {"name=mine",
+                                     "topology=rail-optimized",
+                                     "gpus=4096",
+                                     "gpus_per_host=4",
+                                     "gpus_per_tor=8",
+                                     "gpus_per_pod=64",
+                                     "tor_uplinks=5",
+                                     "pod_oversubscription=1.5",
+                                     "nvlink_gigabytes_per_second=900",
+                                     "nic_gigabits_per_second=800",
+                                     "nic_efficiency=0.9",
+                                     "pcie_gigabytes_per_second=128",
+                                     "placement=RANDOM_HOSTS",
+                                     "queue_pairs=3",
+                                     "routing=ecmp",
+                                     "nccl_version=2.27",
+                                     "buffers=shallow",
+                                     "send_window_kib=3",
+                                     "collective_window_kib=6",
+                                     "tor_round_trip_us=7",
+                                     "pod_round_trip_us=8",
+                                     "core_round_trip_us=9",
+                                     "storage_network={path: TRAINING servers: 10 "
+                                     "server_gigabits_per_second: 11 host_gigabits_per_second: 12 "
+                                     "hosts_per_switch: 13 oversubscription: 14}",
+                                     "degraded={gpu: 7 compute_factor: 0.5}",
+                                     "degraded={gpu: 8 nic_factor: 0.25}"});
   EXPECT_EQ(c.name, "mine");
   EXPECT_EQ(c.topology, "rail-optimized");
   EXPECT_THAT((std::vector<int64_t>{c.gpus, c.gpus_per_host, c.gpus_per_tor, c.gpus_per_pod,
@@ -171,6 +175,12 @@ TEST(LoadScenario, every_field_of_a_cluster_arrives) {
   EXPECT_EQ(c.collective_window, kibibytes(6));
   EXPECT_THAT((std::vector<double>{c.tor_round_trip_us, c.pod_round_trip_us, c.core_round_trip_us}),
               ElementsAre(7, 8, 9));
+  EXPECT_EQ(c.storage.path, StorageNetwork::Path::kTraining);
+  EXPECT_EQ(c.storage.servers, 10);
+  EXPECT_EQ(c.storage.server, gigabits_per_second(11));
+  EXPECT_EQ(c.storage.host, gigabits_per_second(12));
+  EXPECT_EQ(c.storage.hosts_per_switch, 13);
+  EXPECT_EQ(c.storage.oversubscription, 14);
   ASSERT_EQ(c.degraded.size(), 2U);
   EXPECT_EQ(c.degraded[0].gpu, 7);
   EXPECT_EQ(c.degraded[0].compute_factor, 0.5);

@@ -71,6 +71,10 @@ const std::vector<Rule>& rules() {
       {{"recovery.policy=restart-with-spare"},
        "recovery.policy",
        "did you mean \"restart-with-spares\"?"},
+      // Storage.
+      {{"cluster.storage_network.oversubscription=0"},
+       "cluster.storage_network.oversubscription",
+       "out of range"},
       // Collectives.
       {{"collectives={algorithm: \"ring\"}"}, "collectives.0.kind", "is missing"},
       {{"collectives={kind: ALL_REDUCE}"}, "collectives.0", "an algorithm or phases"},
