@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::array<std::string_view, kCollectiveKinds> kKindNames = {
     "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send-recv"};
-constexpr std::array<std::string_view, 8> kAlgorithmNames = {
-    "ring", "tree", "nvls", "nvlstree", "pat", "collnet", "pairwise", "torus"};
+constexpr std::array<std::string_view, 10> kAlgorithmNames = {
+    "ring", "tree", "nvls", "nvlstree", "pat", "collnet", "pairwise", "torus", "to store", "from store"};
 constexpr std::array<std::string_view, 3> kProtocolNames = {"simple", "ll", "ll128"};
 
 Duration microseconds_rounded_up(double us) { return seconds_rounded_up(us * 1e-6); }
@@ -113,6 +113,8 @@ AppliedCorrection correction_for(CollectiveKind kind, const GroupShape& g, const
     case Algorithm::kNvls:
     case Algorithm::kNvlsTree:
     case Algorithm::kTorusRings:
+    case Algorithm::kToStore:
+    case Algorithm::kFromStore:
       break;
   }
   return {g.nodes == 2 ? t.tree_two_nodes : t.tree, tree_levels(g)};

@@ -36,7 +36,8 @@ enum class CollectiveKind : uint8_t {
 constexpr size_t kCollectiveKinds = 6;
 std::string_view collective_kind_name(CollectiveKind);
 
-// kCollNet: switches add up (SHARP). kTorusRings: not NCCL's, see torus_collective.h.
+// kCollNet: switches add up (SHARP). kTorusRings: not NCCL's, see torus_collective.h. The last two
+// move a rank's data to and from the store: no collectives, but flows like them.
 enum class Algorithm : uint8_t {
   kRing,
   kTree,
@@ -46,7 +47,10 @@ enum class Algorithm : uint8_t {
   kCollNet,
   kPairwise,
   kTorusRings,
+  kToStore,
+  kFromStore,
 };
+constexpr bool is_of_store(Algorithm algorithm) { return algorithm >= Algorithm::kToStore; }
 enum class Protocol : uint8_t { kSimple, kLl, kLl128 };
 std::string_view algorithm_name(Algorithm);
 std::string_view protocol_name(Protocol);
@@ -85,6 +89,10 @@ struct GroupShape {
   friend auto operator<=>(const GroupShape&, const GroupShape&) = default;
 };
 
+// How often a byte read crosses the disks, so that a byte written may cross them 1.67 times as
+// often; their capacity counts so too.
+constexpr int64_t kDiskCrossings = 100;
+
 struct CollectivePlan {
   Algorithm algorithm = Algorithm::kRing;
   Protocol protocol = Protocol::kSimple;
@@ -95,6 +103,7 @@ struct CollectivePlan {
   int64_t nic_crossings = 0;
   int64_t nvlink_crossings = 0;
   GroupPart part = GroupPart::kAll;  // whose links it loads
+  int64_t disk_crossings = 0;        // of kToStore and kFromStore, see kDiskCrossings
   bool extrapolated = false;         // outside the sizes or group sizes that were measured
 
   // Without contention.

@@ -259,6 +259,18 @@ std::vector<std::vector<GpuId>> rails_of(const Fabric& fabric, std::span<const G
   return rails;
 }
 
+void append_store_path(const Fabric& fabric, GpuId gpu, const CollectivePlan& plan,
+                       std::vector<Crossing>& out) {
+  std::vector<LinkId> route;
+  fabric.append_store_route(
+      gpu, plan.algorithm == Algorithm::kToStore ? StoreAccess::kWrite : StoreAccess::kRead, route);
+  for (const LinkId link : route) {
+    if (!fabric.can_bind(link)) continue;
+    const bool disks = link == route.back();
+    out.push_back({.link = link, .count = disks ? plan.disk_crossings : 1});
+  }
+}
+
 CollectivePlan plan_of_whole(CollectivePlan plan) {
   plan.part = GroupPart::kAll;
   return plan;
@@ -294,6 +306,10 @@ GroupShape group_shape(const Fabric& fabric, std::span<const GpuId> members) {
 void append_group_path(const Fabric& fabric, std::span<const GpuId> members,
                        const CollectivePlan& plan, std::vector<Crossing>& out) {
   const size_t begin = out.size();
+  if (is_of_store(plan.algorithm)) {
+    for (const GpuId gpu : members) append_store_path(fabric, gpu, plan, out);
+    return sort_and_merge(out, begin);
+  }
   if (fabric.torus()) {
     append_torus_path(fabric, members, plan, out);
     return;
@@ -329,6 +345,8 @@ void append_group_path(const Fabric& fabric, std::span<const GpuId> members,
 
 int64_t append_connections(const Fabric& fabric, std::span<const GpuId> members,
                            const CollectivePlan& plan, std::vector<Connection>& out) {
+  // A rank's data goes to thousands of servers, over as many paths.
+  if (is_of_store(plan.algorithm)) return 1;
   if (plan.part == GroupPart::kRail) {
     int64_t sharing = 1;
     for (const std::vector<GpuId>& rail : rails_of(fabric, members)) {

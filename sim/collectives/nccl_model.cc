@@ -25,6 +25,8 @@ Family family_of(Algorithm algorithm) {
     case Algorithm::kNvlsTree:
     case Algorithm::kPairwise:
     case Algorithm::kTorusRings:
+    case Algorithm::kToStore:
+    case Algorithm::kFromStore:
       break;
   }
   return Family::kTree;
@@ -124,6 +126,8 @@ double latency(CollectiveKind kind, const GroupShape& g, const NcclTuning& t, Al
       return in_network_latency(g, t);
     case Algorithm::kPairwise:
     case Algorithm::kTorusRings:
+    case Algorithm::kToStore:
+    case Algorithm::kFromStore:
       break;
   }
   HERDSIM_CHECK(false) << algorithm_name(a) << " is none of NCCL's choices";
@@ -222,6 +226,8 @@ double bandwidth(CollectiveKind kind, const GroupShape& g, const NcclTuning& t, 
       return in_network_bandwidth(kind, g, t);
     case Algorithm::kPairwise:
     case Algorithm::kTorusRings:
+    case Algorithm::kToStore:
+    case Algorithm::kFromStore:
       break;
   }
   HERDSIM_CHECK(false) << algorithm_name(a) << " is none of NCCL's choices";
@@ -291,6 +297,8 @@ bool applies_to(CollectiveKind kind, const GroupShape& g, const NcclTuning& t, A
     case Algorithm::kPairwise:
       return is_pairwise(kind);
     case Algorithm::kTorusRings:
+    case Algorithm::kToStore:
+    case Algorithm::kFromStore:
       break;
   }
   return false;

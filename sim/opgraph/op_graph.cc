@@ -5,6 +5,14 @@
 namespace herdsim {
 
 CollectivePlan plan_of(const Work& work, const GroupShape& group, const NcclTuning& tuning) {
+  if (work.store) {
+    const bool write = work.store->access == StoreAccess::kWrite;
+    return {.algorithm = write ? Algorithm::kToStore : Algorithm::kFromStore,
+            .volume = work.bytes,
+            .rate_cap = work.store->most,
+            .nic_crossings = 1,
+            .disk_crossings = work.store->disk_crossings};
+  }
   const Bytes moved = once_a_place(work.bytes, work.routing, group);
   return work.phase ? plan_phase(moved, group, *work.phase, tuning)
                     : plan_collective(work.collective, moved, group, tuning);

@@ -79,6 +79,13 @@ struct Work {
 
   Bytes bytes;  // kCollective: as plan_collective() counts them; kSend, kReceive: the message
   TokenRouting routing;  // of an all-to-all that sends a token once to each place
+  // A rank's flow to or from the store, at this rate at most: a collective of a group of one. `disk_crossings` of the plan.
+  struct StoreFlow {
+    StoreAccess access = StoreAccess::kWrite;
+    Bandwidth most;
+    int64_t disk_crossings = kDiskCrossings;
+  };
+  std::optional<StoreFlow> store = {};
   // Of a collective that the scenario says how to run: this work is one phase of it, and `bytes` are those of it all.
   std::optional<PlacedPhase> phase = {};
 };

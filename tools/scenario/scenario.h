@@ -32,9 +32,16 @@ struct MeasuredNetwork {
   Bandwidth all_reduce, all_gather, reduce_scatter;
 };
 
-// Shares of the links of a tier that others take all the time.
+// Shares of the links of a tier that others take all the time, and the job's own flows to and from
+// its store.
 struct OtherTraffic {
   double tor_uplinks = 0, pod_uplinks = 0;
+  bool saving = false;
+  Duration save_begins;  // after the step
+  double save_left = 1;  // share of a save that is left then
+  bool loading = false;
+
+  bool has_storage() const { return saving || loading; }
 };
 
 struct OtherJob;

@@ -270,8 +270,13 @@ void default_spec(spec::Scenario* message) {
   to_message(defaults.reliability, message->mutable_reliability());
   to_message(defaults.checkpoint, message->mutable_checkpoint());
   to_message(defaults.recovery, message->mutable_recovery());
-  message->mutable_other_traffic()->set_tor_uplinks(defaults.other_traffic.tor_uplinks);
-  message->mutable_other_traffic()->set_pod_uplinks(defaults.other_traffic.pod_uplinks);
+  spec::OtherTraffic* traffic = message->mutable_other_traffic();
+  traffic->set_tor_uplinks(defaults.other_traffic.tor_uplinks);
+  traffic->set_pod_uplinks(defaults.other_traffic.pod_uplinks);
+  traffic->set_saving(defaults.other_traffic.saving);
+  traffic->set_save_begins_s(defaults.other_traffic.save_begins.seconds());
+  traffic->set_save_left(defaults.other_traffic.save_left);
+  traffic->set_loading(defaults.other_traffic.loading);
   message->mutable_run()->set_days(defaults.run.days);
   message->mutable_run()->set_tokens(defaults.run.tokens);
   message->mutable_run()->set_replicas(defaults.run.replicas);
@@ -445,7 +450,11 @@ Scenario scenario_from_message(const spec::Scenario& m) {
   scenario.run = {
       .days = m.run().days(), .tokens = m.run().tokens(), .replicas = m.run().replicas()};
   scenario.other_traffic = {.tor_uplinks = m.other_traffic().tor_uplinks(),
-                            .pod_uplinks = m.other_traffic().pod_uplinks()};
+                            .pod_uplinks = m.other_traffic().pod_uplinks(),
+                            .saving = m.other_traffic().saving(),
+                            .save_begins = seconds_rounded_up(m.other_traffic().save_begins_s()),
+                            .save_left = m.other_traffic().save_left(),
+                            .loading = m.other_traffic().loading()};
   scenario.seed = m.seed();
   scenario.training.seed = m.seed();
   if (m.has_published()) {

@@ -4,6 +4,7 @@
 
 #include "sim/opgraph/collective_rules.h"
 #include "tools/simulation/network_tuning.h"
+#include "tools/simulation/storage_flows.h"
 #include "topologies/routing.h"
 #include "workloads/lowering.h"
 
@@ -84,6 +85,10 @@ MachineState machine_of(const Scenario& scenario) {
     state.placements.push_back(placement_of(other.scenario));
   state.links = conditions_of(scenario, state);
   leave_other_traffic(state.fabric, scenario.other_traffic, state.links);
+  if (scenario.other_traffic.has_storage()) {
+    set_disk_rates(scenario, state);
+    state.storage_shares_hosts = state.fabric.storage()->over_training;
+  }
   state.fabric.let_bind(state.links.impaired);
   return state;
 }
@@ -107,7 +112,8 @@ JobOnMachine::JobOnMachine(const Scenario& of, const MachineState& state, size_t
               .seed = of.seed,
               .line_share = of.cluster.nic_efficiency,
               .changes = state.links.changes,
-              .is_shared = state.placements.size() > 1},
+              .is_shared = state.placements.size() > 1 || state.storage_shares_hosts,
+              .shares_hosts = state.storage_shares_hosts},
       map(map_job(graph, machine)) {}
 
 }  // namespace herdsim

@@ -219,7 +219,7 @@ std::string line_of(const std::string& text, const std::string& field) {
 }
 
 // A plan written out is the row that it spells.
-TEST(LoadScenario, collectives_arrive) {
+TEST(LoadScenario, collectives_and_traffic_arrive) {
   const Scenario s =
       load_scenario("llama3-405b-16384",
                     {"collectives={kind: ALL_REDUCE communicator: DP algorithm: \"hierarchical\"}",
@@ -228,7 +228,9 @@ TEST(LoadScenario, collectives_arrive) {
                      "phases {kind: ALL_GATHER group: NODE}}",
                      "collectives={kind: ALL_GATHER communicator: TP phases {kind: ALL_GATHER "
                      "algorithm: \"ring\" channels: 3 "
-                     "efficiency: 0.5}}"});
+                     "efficiency: 0.5}}",
+                     "other_traffic={saving: true save_begins_s: 2 save_left: 0.25 tor_uplinks: "
+                     "0.1 pod_uplinks: 0.2}"});
   ASSERT_EQ(s.collectives.size(), 3U);
   EXPECT_EQ(s.collectives[0].phases, s.collectives[1].phases);
   EXPECT_EQ(s.collectives[0].phases.size(), 3U);
@@ -242,6 +244,12 @@ TEST(LoadScenario, collectives_arrive) {
                              .efficiency = 0.5};
   EXPECT_EQ(s.collectives[2].phases, std::vector{ring});
   EXPECT_EQ(s.collectives[2].communicators.count(), 1U);
+  EXPECT_TRUE(s.other_traffic.saving);
+  EXPECT_FALSE(s.other_traffic.loading);
+  EXPECT_EQ(s.other_traffic.save_begins, seconds(2));
+  EXPECT_EQ(s.other_traffic.save_left, 0.25);
+  EXPECT_EQ(s.other_traffic.tor_uplinks, 0.1);
+  EXPECT_EQ(s.other_traffic.pod_uplinks, 0.2);
 }
 
 TEST(LoadScenario, every_field_of_the_effective_text_says_where_it_comes_from) {
