@@ -149,6 +149,10 @@ TopologyFacts clos_facts(const ClosShape& s) {
   facts.core_switches = has_core ? core_layer_switches(s, facts.pod_uplinks) : 0;
   facts.pod_bisection = first_pod_bisection(s);
   facts.cluster_bisection = has_core ? pods_bisection(s, facts.pods) : facts.pod_bisection;
+  for (int64_t pod = 0; has_core && pod < facts.pods; ++pod) {
+    facts.top_supply = facts.top_supply + pod_supply(s, pod);
+  }
+  if (!has_core) facts.top_supply = supply_of_groups(s, s.gpus, 0, groups);
   facts.diameter = has_core ? 6 : facts.hosts == 1 ? 0 : groups * s.rails > 1 ? 4 : 2;
   return facts;
 }

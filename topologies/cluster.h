@@ -41,6 +41,17 @@ struct Degradation {
 // How ranks are laid on GPUs: rows of placements().
 enum class PlacementKind : uint8_t { kTopologyOrder, kRandomHosts, kPackedPods, kRankMap };
 
+// Storage servers and how hosts reach them; see storage_network.h.
+struct StorageNetwork {
+  enum class Path : uint8_t { kFrontend, kTraining };
+  Path path = Path::kFrontend;
+  int64_t servers = 0;  // 0: none
+  Bandwidth server = gigabits_per_second(100);  // port of one, each direction
+  Bandwidth host = gigabits_per_second(400);    // all frontend ports of a host
+  int64_t hosts_per_switch = 32;
+  double oversubscription = 1;  // of a frontend switch
+};
+
 struct ClusterSpec {
   std::string name;
   std::string topology;  // a row of the registry
@@ -78,6 +89,7 @@ struct ClusterSpec {
   Bytes send_window = mebibytes(1), collective_window = mebibytes(4);
   double tor_round_trip_us = 4, pod_round_trip_us = 10, core_round_trip_us = 25;
   std::vector<Degradation> degraded;
+  StorageNetwork storage;
 };
 
 // Closed forms of a topology, which the built graph must agree with.
@@ -87,6 +99,10 @@ struct TopologyFacts {
   int64_t planes = 1;                           // ports of a NIC, each on a ToR of its own
   int64_t pod_switches = 0, core_switches = 0;  // 0: as many as the lanes need, not counted
   int64_t nic_links = 0, tor_uplinks = 0, pod_uplinks = 0;  // lanes, one direction
+  int64_t frontend_ports = 0, frontend_switches = 0, frontend_uplinks = 0;  // lanes of the last
+  int64_t storage_servers = 0;
+  Bandwidth top_supply;         // of all NICs together into the topmost switches; of a mesh nothing
+  Bandwidth storage_bandwidth;  // of all hosts together to the servers, one direction; without what disks sustain
   int64_t switch_links = 0, group_links = 0;  // lanes between the switches of a mesh, see LinkKind
   int64_t degree = 0;       // cables of the ToR with the most, of one device; of a torus, a chip
   Bandwidth pod_bisection;  // between the first pod's first half of ToR groups and the rest of it,

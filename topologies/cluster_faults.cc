@@ -7,6 +7,7 @@
 
 #include "topologies/cluster.h"
 #include "topologies/cluster_check.h"
+#include "topologies/storage_network.h"
 
 namespace herdsim {
 namespace {
@@ -200,6 +201,7 @@ void append_cluster_faults(const ClusterSpec& spec, std::string_view prefix, Fau
   check.positive("pcie", spec.pcie);
   check.factor("nic_efficiency", spec.nic_efficiency);
   check_placement(spec, check);
+  append_storage_faults(spec, check);
   const bool sound = faults.empty();
   for (size_t i = 0; i < spec.degraded.size(); ++i) {
     check_degraded(spec, spec.degraded[i], fmt::format("degraded[{}].", i), check);

@@ -3,6 +3,7 @@
 #include "topologies/clos.h"
 #include "topologies/cluster_check.h"
 #include "topologies/dragonfly.h"
+#include "topologies/storage_network.h"
 #include "topologies/torus.h"
 
 namespace herdsim {
@@ -74,14 +75,30 @@ ClosShape multi_plane_shape(const ClusterSpec& spec) {
   return shape;
 }
 
+// Of the network of the GPUs, with storage beside it.
+template <Fabric (*kBuild)(const ClusterSpec&)>
+Fabric whole(const ClusterSpec& spec) {
+  return with_storage_network(kBuild(spec), spec);
+}
+template <TopologyFacts (*kFacts)(const ClusterSpec&)>
+TopologyFacts whole_facts(const ClusterSpec& spec) {
+  TopologyFacts facts = kFacts(spec);
+  add_storage_facts(spec, facts);
+  return facts;
+}
+
 template <ClosShape (*kShape)(const ClusterSpec&)>
-Fabric build(const ClusterSpec& spec) {
+Fabric clos_network(const ClusterSpec& spec) {
   return build_clos(kShape(spec));
 }
 template <ClosShape (*kShape)(const ClusterSpec&)>
-TopologyFacts facts(const ClusterSpec& spec) {
+TopologyFacts clos_network_facts(const ClusterSpec& spec) {
   return clos_facts(kShape(spec));
 }
+template <ClosShape (*kShape)(const ClusterSpec&)>
+constexpr auto build = &whole<&clos_network<kShape>>;
+template <ClosShape (*kShape)(const ClusterSpec&)>
+constexpr auto facts = &whole_facts<&clos_network_facts<kShape>>;
 
 void append_rack_faults(const ClusterSpec& spec, ClusterCheck& check) {
   check.multiple("gpus_per_tor", spec.gpus_per_tor, "gpus_per_host", spec.gpus_per_host);
@@ -112,24 +129,24 @@ const std::vector<Topology>& topologies() {
                "racks of 16 GPUs, 192 racks a pod, 8 pods, 1:7.",
        .has_rails = false,
        .append_faults = &append_rack_faults,
-       .build = &build<&clos3_shape>,
-       .facts = &facts<&clos3_shape>},
+       .build = build<&clos3_shape>,
+       .facts = facts<&clos3_shape>},
       {.name = "rail-optimized",
        .help = "GPU i of every host of a scalable unit under leaf i; leaves of a pod meet in its "
                "spine, pods in the core. DGX SuperPOD NDR: units of 32 hosts (gpus_per_tor = 32, "
                "tor_uplinks = 32), non-blocking (pod_oversubscription = 1).",
        .has_rails = true,
        .append_faults = &append_rail_faults,
-       .build = &build<&rail_optimized_shape>,
-       .facts = &facts<&rail_optimized_shape>},
+       .build = build<&rail_optimized_shape>,
+       .facts = facts<&rail_optimized_shape>},
       {.name = "dual-plane",
        .help = "Rails whose NICs have a port on each of two ToRs: one ToR failing halves bandwidth "
                "and cuts nobody off. Alibaba HPN 7.0: segments of 128 hosts (gpus_per_tor = 128, "
                "tor_uplinks = 120), pods of 15,360 GPUs, 15:1 above.",
        .has_rails = true,
        .append_faults = &append_rail_faults,
-       .build = &build<&dual_plane_shape>,
-       .facts = &facts<&dual_plane_shape>},
+       .build = build<&dual_plane_shape>,
+       .facts = facts<&dual_plane_shape>},
       {.name = "fat-tree",
        .help = "Folded Clos of equal switches of switch_ports ports, half down and half up: "
                "switch_ports / 2 GPUs a ToR, their square a pod, three layers of R^3 / 4 GPUs; "
@@ -137,16 +154,16 @@ const std::vector<Topology>& topologies() {
                "tor_uplinks follow from the ports. Al-Fares et al., SIGCOMM 2008.",
        .has_rails = false,
        .append_faults = &append_radix_faults,
-       .build = &build<&fat_tree_shape>,
-       .facts = &facts<&fat_tree_shape>},
+       .build = build<&fat_tree_shape>,
+       .facts = facts<&fat_tree_shape>},
       {.name = "multi-plane",
        .help = "Two layers in several planes that never meet: a NIC has a port on a ToR of each, "
                "at its part of the rate. DeepSeek-V3's network has eight planes; gpus_per_pod "
                "changes nothing.",
        .has_rails = false,
        .append_faults = &append_rack_faults,
-       .build = &build<&multi_plane_shape>,
-       .facts = &facts<&multi_plane_shape>},
+       .build = build<&multi_plane_shape>,
+       .facts = facts<&multi_plane_shape>},
       {.name = "torus",
        .help = "Chips that are their own routers in a grid of one to three dimensions (torus: [16, "
                "16, 16]), ends joined unless torus_wraps is false; `nic` is what a chip sends over "
@@ -154,23 +171,23 @@ const std::vector<Topology>& topologies() {
                "NCCL. TPU v4 and v5p: Jouppi et al., ISCA 2023.",
        .is_mesh = true,
        .append_faults = &append_torus_faults,
-       .build = &build_torus,
-       .facts = &torus_facts},
+       .build = &whole<&build_torus>,
+       .facts = &whole_facts<&torus_facts>},
       {.name = "dragonfly",
        .help = "Groups of gpus_per_pod GPUs on routers of gpus_per_tor that are all joined to each "
                "other (local_lanes), every two groups joined by global_lanes cables; minimal "
                "routes. Kim et al., ISCA 2008; HPE Slingshot.",
        .is_mesh = true,
        .append_faults = &append_dragonfly_faults,
-       .build = &build_dragonfly,
-       .facts = &dragonfly_facts},
+       .build = &whole<&build_dragonfly>,
+       .facts = &whole_facts<&dragonfly_facts>},
       {.name = "graph",
        .help = "Hosts, switches and cables as `network` lists them, one by one; shortest paths, "
                "chosen by destination where there are several.",
        .is_mesh = true,
        .append_faults = &append_graph_faults,
-       .build = &build_graph,
-       .facts = &graph_facts},
+       .build = &whole<&build_graph>,
+       .facts = &whole_facts<&graph_facts>},
   };
   return rows;
 }

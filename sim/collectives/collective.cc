@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::array<std::string_view, kCollectiveKinds> kKindNames = {
     "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send-recv"};
-constexpr std::array<std::string_view, 8> kAlgorithmNames = {
-    "ring", "tree", "nvls", "nvlstree", "pat", "collnet", "pairwise", "torus"};
+constexpr std::array<std::string_view, 10> kAlgorithmNames = {
+    "ring", "tree", "nvls", "nvlstree", "pat", "collnet", "pairwise", "torus", "to store", "from store"};
 constexpr std::array<std::string_view, 3> kProtocolNames = {"simple", "ll", "ll128"};
 
 Duration microseconds_rounded_up(double us) { return seconds_rounded_up(us * 1e-6); }
@@ -116,6 +116,8 @@ AppliedCorrection correction_for(CollectiveKind kind, const GroupShape& g, const
     case Algorithm::kNvls:
     case Algorithm::kNvlsTree:
     case Algorithm::kTorusRings:
+    case Algorithm::kToStore:
+    case Algorithm::kFromStore:
       break;
   }
   return {g.nodes == 2 ? t.tree_two_nodes : t.tree, tree_levels(g)};
@@ -187,8 +189,8 @@ Bandwidth window_bound(CollectiveKind kind, int64_t channels, const GroupShape& 
 }
 
 // By NCCL's model and public measurements. Requires: several ranks, some bytes.
-CollectivePlan predicted_plan(CollectiveKind kind, Bytes bytes, const GroupShape& g,
-                               const NcclTuning& t) {
+CollectivePlan predicted_plan(CollectiveKind kind, Bytes bytes, const GroupShape& g, const NcclTuning& t,
+                              std::optional<Algorithm> asked = {}) {
   CollectivePlan plan;
   Cost cost;
   if (kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kSendRecv) {
@@ -196,7 +198,7 @@ CollectivePlan predicted_plan(CollectiveKind kind, Bytes bytes, const GroupShape
     cost = pairwise_cost(kind, g, t);
     plan.channels = g.nodes == 1 ? t.p2p_node_channels : t.p2p_network_channels;
   } else {
-    const NcclChoice choice = nccl_choice(kind, bytes, g, t);
+    const NcclChoice choice = nccl_choice(kind, bytes, g, t, asked);
     plan.algorithm = choice.best.algorithm;
     plan.protocol = choice.best.protocol;
     cost = choice_cost(choice, bytes, g, t);
@@ -269,6 +271,17 @@ CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShap
   if (g.torus.on_torus) return plan_on_torus(kind, bytes, g, t);
   CollectivePlan plan = predicted_plan(kind, bytes, g, t);
   take_measured_time(kind, bytes, g, t, plan);
+  return plan;
+}
+
+CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShape& g, const NcclTuning& t,
+                               Algorithm asked) {
+  if (g.ranks <= 1 || bytes <= Bytes() || g.torus.on_torus || !applies_to(kind, g, t, asked)) {
+    return plan_collective(kind, bytes, g, t);
+  }
+  CollectivePlan plan = predicted_plan(kind, bytes, g, t, asked);
+  // Measurements are of what NCCL chose.
+  if (plan.algorithm != predicted_plan(kind, bytes, g, t).algorithm) plan.extrapolated = true;
   return plan;
 }
 

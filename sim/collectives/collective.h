@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "sim/base/time.h"
@@ -35,7 +36,8 @@ enum class CollectiveKind : uint8_t {
 constexpr size_t kCollectiveKinds = 6;
 std::string_view collective_kind_name(CollectiveKind);
 
-// kCollNet: switches add up (SHARP). kTorusRings: not NCCL's, see torus_collective.h.
+// kCollNet: switches add up (SHARP). kTorusRings: not NCCL's, see torus_collective.h. The last two
+// move a rank's data to and from the store: no collectives, but flows like them.
 enum class Algorithm : uint8_t {
   kRing,
   kTree,
@@ -45,10 +47,18 @@ enum class Algorithm : uint8_t {
   kCollNet,
   kPairwise,
   kTorusRings,
+  kToStore,
+  kFromStore,
 };
+constexpr bool is_of_store(Algorithm algorithm) { return algorithm >= Algorithm::kToStore; }
 enum class Protocol : uint8_t { kSimple, kLl, kLl128 };
 std::string_view algorithm_name(Algorithm);
 std::string_view protocol_name(Protocol);
+
+// In what parts of its group a collective runs, in all of them at once: the whole group, the
+// members on each host, or the rails (those that are first on their hosts, those that are second,
+// and so on).
+enum class GroupPart : uint8_t { kAll, kNode, kRail };
 
 // How a group extends along a dimension of a torus: `count` chips, `stride` links apart.
 struct TorusAxis {
@@ -79,6 +89,10 @@ struct GroupShape {
   friend auto operator<=>(const GroupShape&, const GroupShape&) = default;
 };
 
+// How often a byte read crosses the disks, so that a byte written may cross them 1.67 times as
+// often; their capacity counts so too.
+constexpr int64_t kDiskCrossings = 100;
+
 struct CollectivePlan {
   Algorithm algorithm = Algorithm::kRing;
   Protocol protocol = Protocol::kSimple;
@@ -88,7 +102,9 @@ struct CollectivePlan {
   Bandwidth rate_cap;
   int64_t nic_crossings = 0;
   int64_t nvlink_crossings = 0;
-  bool extrapolated = false;  // outside the sizes or group sizes that were measured
+  GroupPart part = GroupPart::kAll;  // whose links it loads
+  int64_t disk_crossings = 0;        // of kToStore and kFromStore, see kDiskCrossings
+  bool extrapolated = false;         // outside the sizes or group sizes that were measured
 
   // Without contention.
   Duration alone() const { return latency + volume / rate_cap; }
@@ -99,5 +115,11 @@ struct CollectivePlan {
 // send/recv. A group of one rank costs nothing: all zero.
 CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShape& group,
                                const NcclTuning& tuning);
+
+// With an algorithm that was asked for instead of NCCL's choice; with that choice where the
+// algorithm cannot do this kind or group (applies_to() in nccl_model.h), and on a torus. What a
+// user measured is of NCCL's choice and says nothing here.
+CollectivePlan plan_collective(CollectiveKind kind, Bytes bytes, const GroupShape& group,
+                               const NcclTuning& tuning, Algorithm asked);
 
 }  // namespace herdsim

@@ -246,6 +246,36 @@ void append_exchange_above_tors(const Fabric& fabric, std::span<const GpuId> mem
   }
 }
 
+// Members that have the same place on their hosts: place 0, place 1, and so on.
+std::vector<std::vector<GpuId>> rails_of(const Fabric& fabric, std::span<const GpuId> members) {
+  HostRing ring;
+  build_ring(fabric, members, ring);
+  std::vector<std::vector<GpuId>> rails;
+  for (size_t run = 0; run < ring.runs.size(); ++run) {
+    const std::span<const GpuId> on_host = ring.members(run);
+    if (on_host.size() > rails.size()) rails.resize(on_host.size());
+    for (size_t i = 0; i < on_host.size(); ++i) rails[i].push_back(on_host[i]);
+  }
+  return rails;
+}
+
+void append_store_path(const Fabric& fabric, GpuId gpu, const CollectivePlan& plan,
+                       std::vector<Crossing>& out) {
+  std::vector<LinkId> route;
+  fabric.append_store_route(
+      gpu, plan.algorithm == Algorithm::kToStore ? StoreAccess::kWrite : StoreAccess::kRead, route);
+  for (const LinkId link : route) {
+    if (!fabric.can_bind(link)) continue;
+    const bool disks = link == route.back();
+    out.push_back({.link = link, .count = disks ? plan.disk_crossings : 1});
+  }
+}
+
+CollectivePlan plan_of_whole(CollectivePlan plan) {
+  plan.part = GroupPart::kAll;
+  return plan;
+}
+
 }  // namespace
 
 GroupShape group_shape(const Fabric& fabric, std::span<const GpuId> members) {
@@ -276,9 +306,19 @@ GroupShape group_shape(const Fabric& fabric, std::span<const GpuId> members) {
 void append_group_path(const Fabric& fabric, std::span<const GpuId> members,
                        const CollectivePlan& plan, std::vector<Crossing>& out) {
   const size_t begin = out.size();
+  if (is_of_store(plan.algorithm)) {
+    for (const GpuId gpu : members) append_store_path(fabric, gpu, plan, out);
+    return sort_and_merge(out, begin);
+  }
   if (fabric.torus()) {
     append_torus_path(fabric, members, plan, out);
     return;
+  }
+  if (plan.part == GroupPart::kRail) {
+    for (const std::vector<GpuId>& rail : rails_of(fabric, members)) {
+      if (rail.size() > 1) append_group_path(fabric, rail, plan_of_whole(plan), out);
+    }
+    return sort_and_merge(out, begin);
   }
   append_ports(fabric, members, plan, out);
   if (plan.algorithm == Algorithm::kCollNet) {
@@ -305,6 +345,15 @@ void append_group_path(const Fabric& fabric, std::span<const GpuId> members,
 
 int64_t append_connections(const Fabric& fabric, std::span<const GpuId> members,
                            const CollectivePlan& plan, std::vector<Connection>& out) {
+  // A rank's data goes to thousands of servers, over as many paths.
+  if (is_of_store(plan.algorithm)) return 1;
+  if (plan.part == GroupPart::kRail) {
+    int64_t sharing = 1;
+    for (const std::vector<GpuId>& rail : rails_of(fabric, members)) {
+      sharing = std::max(sharing, append_connections(fabric, rail, plan_of_whole(plan), out));
+    }
+    return sharing;
+  }
   const auto append = [&](GpuId from, GpuId to) {
     if (fabric.tor_of(from) != fabric.tor_of(to)) out.push_back({from, to});
   };

@@ -25,6 +25,8 @@ Family family_of(Algorithm algorithm) {
     case Algorithm::kNvlsTree:
     case Algorithm::kPairwise:
     case Algorithm::kTorusRings:
+    case Algorithm::kToStore:
+    case Algorithm::kFromStore:
       break;
   }
   return Family::kTree;
@@ -57,30 +59,12 @@ double ring_steps(CollectiveKind kind, int64_t ranks) {
   return as_double(kind == CollectiveKind::kAllReduce ? 2 * (ranks - 1) : ranks - 1);
 }
 
+bool is_pairwise(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kSendRecv;
+}
+
 // NVLS needs a switch and more than two GPUs on it.
 bool has_nvls(const GroupShape& g) { return g.ranks_per_node() > 2; }
-
-bool applies(CollectiveKind kind, const GroupShape& g, const NcclTuning& t, Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::kRing:
-      return true;
-    case Algorithm::kTree:
-      return kind == CollectiveKind::kAllReduce;
-    case Algorithm::kNvls:
-      return kind == CollectiveKind::kAllReduce && g.nodes == 1 && has_nvls(g);
-    case Algorithm::kNvlsTree:
-      return kind == CollectiveKind::kAllReduce && g.nodes > 1 && has_nvls(g);
-    case Algorithm::kPat:
-      return t.has_pat && g.nodes > 1 && g.ranks_per_node() == 1 &&
-             (kind == CollectiveKind::kAllGather || kind == CollectiveKind::kReduceScatter);
-    case Algorithm::kCollNet:
-      return t.has_in_network && kind == CollectiveKind::kAllReduce && g.nodes > 1;
-    case Algorithm::kPairwise:
-    case Algorithm::kTorusRings:
-      break;
-  }
-  return false;
-}
 
 // NCCL's network hop for hosts this far apart. Half of its constant is software that no proximity
 // saves.
@@ -142,6 +126,8 @@ double latency(CollectiveKind kind, const GroupShape& g, const NcclTuning& t, Al
       return in_network_latency(g, t);
     case Algorithm::kPairwise:
     case Algorithm::kTorusRings:
+    case Algorithm::kToStore:
+    case Algorithm::kFromStore:
       break;
   }
   HERDSIM_CHECK(false) << algorithm_name(a) << " is none of NCCL's choices";
@@ -240,6 +226,8 @@ double bandwidth(CollectiveKind kind, const GroupShape& g, const NcclTuning& t, 
       return in_network_bandwidth(kind, g, t);
     case Algorithm::kPairwise:
     case Algorithm::kTorusRings:
+    case Algorithm::kToStore:
+    case Algorithm::kFromStore:
       break;
   }
   HERDSIM_CHECK(false) << algorithm_name(a) << " is none of NCCL's choices";
@@ -251,6 +239,12 @@ double wire_bandwidth(CollectiveKind kind, const GroupShape& g, const NcclTuning
   if (family_of(a) != Family::kTree) return bandwidth(kind, g, t, a, Protocol::kSimple);
   if (has_nvls(g)) return nvls_bus_bandwidth(g, t) * message_of_bus(kind, g);
   return bandwidth(kind, g, t, Algorithm::kTree, Protocol::kSimple);
+}
+
+// Of the algorithm alone.
+double own_wire_bandwidth(CollectiveKind kind, const GroupShape& g, const NcclTuning& t, Algorithm a) {
+  const bool nvls = a == Algorithm::kNvls || a == Algorithm::kNvlsTree;
+  return nvls ? wire_bandwidth(kind, g, t, a) : bandwidth(kind, g, t, a, Protocol::kSimple);
 }
 
 // "Trees are not perfectly sticking to the model for medium sizes": NCCL's factors for 64 B, 128 B,
@@ -285,10 +279,35 @@ double ring_bus_bandwidth(const GroupShape& g, const NcclTuning& t) {
   return std::min(t.ring_bandwidth, t.nic_bandwidth * as_double(g.ranks_per_node()));
 }
 
+bool applies_to(CollectiveKind kind, const GroupShape& g, const NcclTuning& t, Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kRing:
+      return !is_pairwise(kind);
+    case Algorithm::kTree:
+      return kind == CollectiveKind::kAllReduce;
+    case Algorithm::kNvls:
+      return kind == CollectiveKind::kAllReduce && g.nodes == 1 && has_nvls(g);
+    case Algorithm::kNvlsTree:
+      return kind == CollectiveKind::kAllReduce && g.nodes > 1 && has_nvls(g);
+    case Algorithm::kPat:
+      return t.has_pat && g.nodes > 1 && g.ranks_per_node() == 1 &&
+             (kind == CollectiveKind::kAllGather || kind == CollectiveKind::kReduceScatter);
+    case Algorithm::kCollNet:
+      return t.has_in_network && kind == CollectiveKind::kAllReduce && g.nodes > 1;
+    case Algorithm::kPairwise:
+      return is_pairwise(kind);
+    case Algorithm::kTorusRings:
+    case Algorithm::kToStore:
+    case Algorithm::kFromStore:
+      break;
+  }
+  return false;
+}
+
 std::optional<NcclPrediction> nccl_prediction(CollectiveKind kind, Bytes bytes, const GroupShape& g,
                                               const NcclTuning& t, Algorithm algorithm,
                                               Protocol protocol) {
-  if (!applies(kind, g, t, algorithm)) return std::nullopt;
+  if (!applies_to(kind, g, t, algorithm)) return std::nullopt;
   NcclPrediction prediction{.algorithm = algorithm,
                             .protocol = protocol,
                             .latency_us = latency(kind, g, t, algorithm, protocol),
@@ -304,12 +323,14 @@ std::optional<NcclPrediction> nccl_prediction(CollectiveKind kind, Bytes bytes, 
   return prediction;
 }
 
-NcclChoice nccl_choice(CollectiveKind kind, Bytes bytes, const GroupShape& g, const NcclTuning& t) {
+NcclChoice nccl_choice(CollectiveKind kind, Bytes bytes, const GroupShape& g, const NcclTuning& t,
+                       std::optional<Algorithm> asked) {
   std::array<std::optional<NcclPrediction>, kCandidates.size()> predictions;
   const NcclPrediction* best = nullptr;
   for (size_t i = 0; i < kCandidates.size(); ++i) {
     const auto& [algorithm, protocol] = kCandidates[i];
     predictions[i] = nccl_prediction(kind, bytes, g, t, algorithm, protocol);
+    if (asked && algorithm != *asked) continue;
     if (predictions[i] && (best == nullptr || predictions[i]->time_us < best->time_us)) {
       best = &*predictions[i];
     }
@@ -323,7 +344,8 @@ NcclChoice nccl_choice(CollectiveKind kind, Bytes bytes, const GroupShape& g, co
     if (g.nodes > 1 && family_of(algorithm) != family_of(best->algorithm)) continue;
     choice.least_latency_us = std::min(choice.least_latency_us, prediction->latency_us);
     if (prediction->protocol != Protocol::kSimple) continue;
-    choice.wire_bandwidth = std::max(choice.wire_bandwidth, wire_bandwidth(kind, g, t, algorithm));
+    if (asked && algorithm != *asked) continue;
+    choice.wire_bandwidth = std::max(choice.wire_bandwidth, asked ? own_wire_bandwidth(kind, g, t, algorithm) : wire_bandwidth(kind, g, t, algorithm));
   }
   return choice;
 }

@@ -39,6 +39,11 @@ std::optional<NcclPrediction> nccl_prediction(CollectiveKind kind, Bytes bytes,
                                               const GroupShape& group, const NcclTuning& tuning,
                                               Algorithm algorithm, Protocol protocol);
 
+// Whether NCCL would consider the algorithm; of all-to-all and send/recv, whether it is the one
+// there is.
+bool applies_to(CollectiveKind kind, const GroupShape& group, const NcclTuning& tuning,
+                Algorithm algorithm);
+
 // The pair with the least predicted time; and, of all pairs of its family (rings; trees and NVLS;
 // pat; inside a node all of them together), the least latency and the bandwidth that large messages
 // get, which is what corrections refer to.
@@ -47,7 +52,9 @@ struct NcclChoice {
   double least_latency_us = 0;
   double wire_bandwidth = 0;  // GB/s of the message
 };
+// With `asked` the best protocol of that algorithm, and the bandwidth of its own wires. Requires:
+// it applies.
 NcclChoice nccl_choice(CollectiveKind kind, Bytes bytes, const GroupShape& group,
-                       const NcclTuning& tuning);
+                       const NcclTuning& tuning, std::optional<Algorithm> asked = {});
 
 }  // namespace herdsim

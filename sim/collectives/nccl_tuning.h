@@ -106,7 +106,8 @@ struct NcclTuning {
   Bytes send_window = mebibytes(1), collective_window = mebibytes(4);
   std::array<double, kHopClasses> round_trip{};
 
-  // Gigabytes per second.
+  // Gigabytes per second. What a GPU's ports carry, each way: the bound of everything.
+  double nvlink_port = 450, nic_port = 50;
   double ring_bandwidth = 360;      // bus bandwidth of a ring where NVLink limits it
   double nic_bandwidth = 48;        // that channels reach on one 400 Gb/s NIC
   // That an all-reduce in the switches reaches on it, each way: a maintainer's 20 of 25 GB/s

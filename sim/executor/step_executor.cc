@@ -20,6 +20,7 @@ class SharedSteps {
                                                  ExecutionChoice{.traced = j.traced}));
     }
     outcomes_.resize(jobs.size());
+    for (const SharingJob& job : jobs) left_ += job.is_background ? 0 : 1;
   }
 
   std::vector<StepOutcome> run() {
@@ -47,9 +48,9 @@ class SharedSteps {
   void end(size_t j) {
     if (!outcomes_[j]) {
       outcomes_[j] = steps_[j]->outcome();
-      ++ended_;
+      if (!jobs_[j].is_background) --left_;
     }
-    if (ended_ == jobs_.size()) return;
+    if (left_ == 0 || jobs_[j].is_background) return;
     steps_[j]->rewind();
     begin(j);
   }
@@ -59,7 +60,7 @@ class SharedSteps {
   FluidNetwork network_;
   std::vector<std::unique_ptr<StepRun>> steps_;
   std::vector<std::optional<StepOutcome>> outcomes_;
-  size_t ended_ = 0;
+  size_t left_ = 0;  // whose first step has not ended
 };
 
 }  // namespace

@@ -87,6 +87,7 @@ struct SharingJob {
   int64_t sms_per_gpu = 132;
   std::vector<RankClassId> traced;
   Duration begins;  // its first step, after the run's begin
+  bool is_background = false;  // runs once, and nobody waits for it
 };
 
 // The first step of each of several jobs that share the network. A job repeats its step until every first step has ended,

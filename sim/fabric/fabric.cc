@@ -7,10 +7,13 @@
 namespace herdsim {
 namespace {
 
-constexpr std::array<std::string_view, 6> kNodeKindNames = {"gpu", "nvswitch", "nic",
-                                                            "tor", "pod",      "core"};
+constexpr std::array<std::string_view, kNodeKinds> kNodeKindNames = {
+    "gpu",           "nvswitch",       "nic",           "tor",
+    "pod",           "core",           "frontend_port", "frontend_switch",
+    "frontend_core", "storage_server", "disks"};
 constexpr std::array<std::string_view, kLinkKinds> kLinkKindNames = {
-    "nvlink", "pcie", "nic-tor", "tor-pod", "pod-core", "switch-switch", "group-group"};
+    "nvlink",      "pcie",     "nic-tor",     "tor-pod", "pod-core", "switch-switch",
+    "group-group", "frontend", "frontend-up", "storage", "disks"};
 constexpr std::array<std::string_view, kHopClasses> kHopClassNames = {
     "same gpu", "same host", "same tor", "same pod", "cross pod"};
 
@@ -40,6 +43,17 @@ void Fabric::append_route(GpuId a, GpuId b, std::vector<LinkId>& route) const {
     return;
   }
   append_route_between(node_of(a), node_of(b), b, route);
+}
+
+void Fabric::append_store_route(GpuId gpu, StoreAccess access, std::vector<LinkId>& route) const {
+  const StoragePart& part = *storage_;
+  const bool write = access == StoreAccess::kWrite;
+  NodeId at = part.over_training ? node_of(gpu) : part.port_of(gpu);
+  for (; nodes_[at].parent != at; at = nodes_[at].parent) {
+    route.push_back(write ? nodes_[at].up : nodes_[at].down());
+  }
+  route.push_back(write ? nodes_[part.servers].down() : nodes_[part.servers].up);
+  route.push_back(nodes_[part.disks].down());
 }
 
 void Fabric::append_route_above_tors(GpuId a, GpuId b, std::vector<LinkId>& route) const {

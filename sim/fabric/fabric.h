@@ -27,12 +27,29 @@
 #include "sim/base/ids.h"
 #include "sim/base/units.h"
 #include "sim/fabric/mesh_routes.h"
+#include "sim/fabric/storage_part.h"
 #include "sim/fabric/torus_shape.h"
 
 namespace herdsim {
 
-enum class NodeKind : uint8_t { kGpu, kNvSwitch, kNic, kTor, kPod, kCore };
-// The last two join the tops of trees: inside a group of them (a torus is one), between two groups.
+enum class NodeKind : uint8_t {
+  kGpu,
+  kNvSwitch,
+  kNic,
+  kTor,
+  kPod,
+  kCore,
+  // Of storage, see storage_part.h.
+  kFrontendPort,
+  kFrontendSwitch,
+  kFrontendCore,
+  kStorageServer,
+  kDisks,
+};
+constexpr size_t kNodeKinds = 11;
+// Two join the tops of trees: inside a group of them (a torus is one), between two groups. The last
+// four are of storage: of a host's port, of a frontend switch upwards, of the servers' ports, and
+// what their disks serve.
 enum class LinkKind : uint8_t {
   kNvLink,
   kPcie,
@@ -41,9 +58,15 @@ enum class LinkKind : uint8_t {
   kPodToCore,
   kSwitchToSwitch,
   kGroupToGroup,
+  kFrontendPort,
+  kFrontendUplink,
+  kStorageServer,
+  kDisks,
 };
-constexpr size_t kLinkKinds = 7;
-constexpr bool is_mesh_link(LinkKind kind) { return kind >= LinkKind::kSwitchToSwitch; }
+constexpr size_t kLinkKinds = 11;
+constexpr bool is_mesh_link(LinkKind kind) {
+  return kind == LinkKind::kSwitchToSwitch || kind == LinkKind::kGroupToGroup;
+}
 
 std::string_view node_kind_name(NodeKind);
 std::string_view link_kind_name(LinkKind);
@@ -150,6 +173,11 @@ class Fabric {
   // GPU i is the chip of that index.
   const std::optional<TorusShape>& torus() const { return torus_; }
 
+  // The storage servers and the way to them, where there are any.
+  const std::optional<StoragePart>& storage() const { return storage_; }
+  // Appends the links between a GPU and the disks, these included. Requires: there is storage.
+  void append_store_route(GpuId gpu, StoreAccess access, std::vector<LinkId>& route) const;
+
   // In a mesh ToRs of one group are in one pod.
   HopClass hop_class(GpuId a, GpuId b) const;
   // Appends the links from a to b: out of a's NVLink port and into b's inside a host; otherwise
@@ -171,6 +199,7 @@ class Fabric {
 
  private:
   friend class FabricBuilder;
+  friend class StorageBuilder;
   friend class LinkList;
   void append_route_between(NodeId from, NodeId to, GpuId destination,
                             std::vector<LinkId>& route) const;
@@ -180,20 +209,27 @@ class Fabric {
   TypedVector<NodeId, Node> nodes_;
   std::vector<CableRun> runs_;  // of trees and NVLink
   size_t tree_cables_ = 0;
-  std::vector<Cable> mesh_cables_;  // numbered after those
+  std::vector<Cable> mesh_cables_;      // numbered after those
+  std::vector<CableRun> storage_runs_;  // numbered after these
+  size_t storage_cables_ = 0;
   TypedVector<LinkId, uint8_t> can_bind_;
   std::shared_ptr<const MeshRoutes> mesh_;  // immutable, shared by copies of the fabric
   std::optional<TorusShape> torus_;
+  std::optional<StoragePart> storage_;
 };
 
 inline size_t LinkList::size() const {
-  return 2 * (fabric_->tree_cables_ + fabric_->mesh_cables_.size());
+  return 2 * (fabric_->tree_cables_ + fabric_->mesh_cables_.size() + fabric_->storage_cables_);
 }
 
 inline Cable LinkList::cable(size_t number) const {
-  if (number >= fabric_->tree_cables_) return fabric_->mesh_cables_[number - fabric_->tree_cables_];
+  const size_t of_trees = fabric_->tree_cables_;
+  const size_t before_storage = of_trees + fabric_->mesh_cables_.size();
+  if (number >= of_trees && number < before_storage)
+    return fabric_->mesh_cables_[number - of_trees];
+  const std::vector<CableRun>& runs = number < of_trees ? fabric_->runs_ : fabric_->storage_runs_;
   const auto after =
-      std::upper_bound(fabric_->runs_.begin(), fabric_->runs_.end(), number,
+      std::upper_bound(runs.begin(), runs.end(), number,
                        [](size_t wanted, const CableRun& run) { return wanted < run.first; });
   const CableRun& run = *(after - 1);
   const NodeId child(run.child.index() + number - run.first);

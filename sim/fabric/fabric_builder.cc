@@ -27,6 +27,11 @@ LinkKind uplink_kind(NodeKind child) {
       return LinkKind::kPodToCore;
     case NodeKind::kNvSwitch:
     case NodeKind::kCore:
+    case NodeKind::kFrontendPort:
+    case NodeKind::kFrontendSwitch:
+    case NodeKind::kFrontendCore:
+    case NodeKind::kStorageServer:
+    case NodeKind::kDisks:
       break;
   }
   HERDSIM_CHECK(false) << "a " << node_kind_name(child) << " has no parent in the network tree";

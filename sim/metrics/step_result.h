@@ -96,6 +96,14 @@ struct JobShare {
   double mfu = 0, mfu_alone = 0;  // causal
 };
 
+// A flow between the GPUs of the job and its store, beside the transfers of the step.
+struct StorageFlow {
+  std::string what;  // "save", "read"
+  Bytes bytes;       // of the whole job
+  Duration begins;   // after the step
+  Duration took;     // to its last byte; what is left when the step has ended has the links for itself
+};
+
 struct StepResult {
   std::string scenario;
   int64_t gpus = 0;
@@ -124,6 +132,11 @@ struct StepResult {
 
   // Not part of the fingerprint either: every job of the machine, this one first; empty where it is the only one.
   std::vector<JobShare> jobs;
+  // Nor these: what went to and came from the store beside the step, and the step without that; empty where nothing did.
+  std::vector<StorageFlow> storage;
+  Duration without_storage;
+  // A step with no save beside it, which most of weeks are.
+  Duration between_saves() const { return storage.empty() ? step_time : without_storage; }
 
   // How it was simulated; not part of the fingerprint.
   std::vector<RankClassTime> class_account;  // every rank is in one of them

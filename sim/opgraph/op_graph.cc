@@ -5,8 +5,25 @@
 namespace herdsim {
 
 CollectivePlan plan_of(const Work& work, const GroupShape& group, const NcclTuning& tuning) {
-  return plan_collective(work.collective, once_a_place(work.bytes, work.routing, group), group,
-                         tuning);
+  if (work.store) {
+    const bool write = work.store->access == StoreAccess::kWrite;
+    return {.algorithm = write ? Algorithm::kToStore : Algorithm::kFromStore,
+            .volume = work.bytes,
+            .rate_cap = work.store->most,
+            .nic_crossings = 1,
+            .disk_crossings = work.store->disk_crossings};
+  }
+  const Bytes moved = once_a_place(work.bytes, work.routing, group);
+  return work.phase ? plan_phase(moved, group, *work.phase, tuning)
+                    : plan_collective(work.collective, moved, group, tuning);
+}
+
+GroupShape part_of(const Work& work, const GroupShape& group) {
+  return work.phase ? part_of(group, work.phase->phase.part) : group;
+}
+
+Bytes bytes_in(const Work& work, const GroupShape& group) {
+  return work.phase ? bytes_of_phase(work.bytes, group, *work.phase) : work.bytes;
 }
 
 ProgramBuilder::ProgramBuilder(const TypedVector<WorkId, Work>& works) : works_(works) {

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -18,6 +19,7 @@
 #include "sim/base/ids.h"
 #include "sim/base/units.h"
 #include "sim/collectives/collective.h"
+#include "sim/collectives/collective_phases.h"
 #include "sim/collectives/token_exchange.h"
 #include "sim/metrics/step_result.h"
 #include "sim/models/kernel.h"
@@ -77,10 +79,22 @@ struct Work {
 
   Bytes bytes;  // kCollective: as plan_collective() counts them; kSend, kReceive: the message
   TokenRouting routing;  // of an all-to-all that sends a token once to each place
+  // A rank's flow to or from the store, at this rate at most: a collective of a group of one. `disk_crossings` of the plan.
+  struct StoreFlow {
+    StoreAccess access = StoreAccess::kWrite;
+    Bandwidth most;
+    int64_t disk_crossings = kDiskCrossings;
+  };
+  std::optional<StoreFlow> store = {};
+  // Of a collective that the scenario says how to run: this work is one phase of it, and `bytes` are those of it all.
+  std::optional<PlacedPhase> phase = {};
 };
 
 // Of a collective, in a group of that shape.
 CollectivePlan plan_of(const Work& work, const GroupShape& group, const NcclTuning& tuning);
+// What part of the group it runs in, and of how many bytes: of a phase its own.
+GroupShape part_of(const Work& work, const GroupShape& group);
+Bytes bytes_in(const Work& work, const GroupShape& group);
 
 struct Op {
   WorkId work;

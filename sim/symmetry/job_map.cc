@@ -20,9 +20,10 @@ constexpr Bytes kLatencyOnly = kibibytes(64);
 
 // Whether two plans load the links of a group alike.
 bool same_load(const CollectivePlan& a, const CollectivePlan& b) {
-  return a.nic_crossings == b.nic_crossings && a.nvlink_crossings == b.nvlink_crossings &&
+  return a.part == b.part && a.nic_crossings == b.nic_crossings && a.nvlink_crossings == b.nvlink_crossings &&
          (a.algorithm == Algorithm::kPairwise) == (b.algorithm == Algorithm::kPairwise) &&
-         (a.algorithm == Algorithm::kCollNet) == (b.algorithm == Algorithm::kCollNet);
+         (a.algorithm == Algorithm::kCollNet) == (b.algorithm == Algorithm::kCollNet) &&
+         (a.algorithm == Algorithm::kToStore) == (b.algorithm == Algorithm::kToStore);
 }
 
 class JobMapper {
@@ -141,7 +142,11 @@ class JobMapper {
       }
       end_path(lane);
     }
-    lane.spread = spread_of(connections, sharing);
+    // Phases in hosts meet no switch, however far apart the hosts of their group are.
+    const bool uses_nics = std::any_of(plans.begin(), plans.end(), [](const CollectivePlan& plan) {
+      return plan.nic_crossings != 0;
+    });
+    if (uses_nics) lane.spread = spread_of(connections, sharing);
     return add_lane(std::move(lane));
   }
 
@@ -260,7 +265,9 @@ class JobMapper {
       if (machine_.capacity[LinkId(l)] == Bandwidth()) shared[kind_of(LinkId(l))] = true;
     }
     // What leaves the hosts of a job may meet another job's.
-    for (size_t k = 0; k < kLinkKinds; ++k) shared[k] = shared[k] || (machine_.is_shared && !is_of_host(k));
+    for (size_t k = 0; k < kLinkKinds; ++k) {
+      shared[k] = shared[k] || machine_.shares_hosts || (machine_.is_shared && !is_of_host(k));
+    }
     std::array<bool, kLinkKinds> unshared{};
     // Links between tops are no ports of their own of anybody.
     for (size_t k = 0; k < kLinkKinds; ++k) {

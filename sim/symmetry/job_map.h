@@ -38,7 +38,8 @@ struct Machine {
   // lanes.
   double line_share = 1;
   std::span<const CapacityChange> changes = {};  // inside the step, by time
-  bool is_shared = false;  // other jobs use the fabric; hosts are each job's own
+  bool is_shared = false;     // other jobs use the fabric; hosts are each job's own
+  bool shares_hosts = false;  // so do flows of this job that are not in its graph, its hosts' links too
 };
 
 // A Crossing in half the memory: a large job has millions.

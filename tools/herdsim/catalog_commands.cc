@@ -13,6 +13,7 @@
 #include "sim/base/text.h"
 #include "sim/checkpoint/checkpoint_policy.h"
 #include "sim/collectives/collective.h"
+#include "sim/collectives/collective_phases.h"
 #include "sim/job/recovery_policy.h"
 #include "sim/reliability/corruption_detector.h"
 #include "sim/reliability/failure_class.h"
@@ -218,6 +219,9 @@ std::vector<CatalogLine> collective_entries() {
   for (size_t k = 0; k < kCollectiveKinds; ++k) {
     const auto kind = static_cast<CollectiveKind>(k);
     entries.push_back({std::string(collective_kind_name(kind)), collective_help(kind)});
+  }
+  for (const CollectiveAlgorithm& row : collective_algorithms()) {
+    entries.push_back({std::string(row.name), "An algorithm. " + std::string(row.help)});
   }
   return entries;
 }

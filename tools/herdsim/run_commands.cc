@@ -95,8 +95,9 @@ int run_rates_command(const Options& options, Streams streams) {
   const Scenario scenario = scenario_of(options, options.names.front());
   const std::vector<int64_t> gpus =
       options.gpu_counts.empty() ? std::vector{scenario.gpus} : options.gpu_counts;
-  const Duration step = options.step_seconds > 0 ? seconds_rounded_up(options.step_seconds)
-                                                 : simulate_step(scenario, {}).result.step_time;
+  const Duration step = options.step_seconds > 0
+                            ? seconds_rounded_up(options.step_seconds)
+                            : simulate_step(scenario, {}).result.between_saves();
   const RateReport report = failure_rates(scenario, gpus, step);
   switch (options.format) {
     case OutputFormat::kTable:

@@ -70,6 +70,19 @@ Json jobs(const StepResult& r) {
   return all;
 }
 
+Json storage(const StepResult& r) {
+  Json flows = Json::array();
+  for (const StorageFlow& flow : r.storage) {
+    flows.push_back({{"flow", flow.what},
+                     {"bytes", flow.bytes.count()},
+                     {"begins_s", flow.begins.seconds()},
+                     {"takes_s", flow.took.seconds()}});
+  }
+  return {{"flows", flows},
+          {"step_time_without_s", r.without_storage.seconds()},
+          {"costs_s", (r.step_time - r.without_storage).seconds()}};
+}
+
 Json object_of(const StepResult& r) {
   const StageMemory* peak = r.peak_stage();
   const bool has_peak_rate = r.peak.per_second() > 0;
@@ -99,6 +112,7 @@ Json object_of(const StepResult& r) {
       {"fingerprint", r.fingerprint()},
       {"warnings", r.all_warnings()}};
   if (!r.jobs.empty()) object["jobs"] = jobs(r);
+  if (!r.storage.empty()) object["storage"] = storage(r);
   return object;
 }
 

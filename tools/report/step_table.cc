@@ -185,6 +185,25 @@ std::string jobs(const StepResult& r) {
   return "\n" + table.text();
 }
 
+// What went to the store and came from it beside the step, and what that costs.
+std::string storage(const StepResult& r) {
+  if (r.storage.empty()) return "";
+  TextTable table({{"storage"},
+                   {"bytes", Align::kRight},
+                   {"begins", Align::kRight},
+                   {"takes", Align::kRight},
+                   {"rate", Align::kRight}});
+  for (const StorageFlow& flow : r.storage) {
+    table.add_row({flow.what, to_text(flow.bytes), fixed(flow.begins.seconds(), 4) + " s",
+                   fixed(flow.took.seconds(), 4) + " s",
+                   fmt::format("{:.4g} GB/s", static_cast<double>(flow.bytes.count()) * 1e-9 / flow.took.seconds())});
+  }
+  const double without = r.without_storage.seconds();
+  return "\n" + table.text() +
+         paragraph("without", fmt::format("storage traffic the step takes {} s: it costs {:+.2f} %", fixed(without, 4),
+                                          100 * (r.step_time.seconds() / without - 1)));
+}
+
 std::string warnings(const StepResult& r) {
   std::string out;
   for (const std::string& warning : r.all_warnings()) out += paragraph("warning", warning);
@@ -210,6 +229,7 @@ std::string step_table(const StepResult& result, const std::optional<PublishedFi
   out += memory(result);
   out += network(result);
   out += jobs(result);
+  out += storage(result);
   out += warnings(result);
   return out + simulation(result);
 }

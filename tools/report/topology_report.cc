@@ -51,6 +51,7 @@ std::vector<Layer> layers(const Fabric& fabric) {
   for (size_t k = 0; k < kLinkKinds; ++k) {
     const auto kind = static_cast<LinkKind>(k);
     if (kind == LinkKind::kPcie && fabric.torus()) continue;  // inside the chip
+    if (kind == LinkKind::kDisks) continue;                   // inside the servers
     Layer layer{.kind = kind};
     int64_t capacity = 0;
     for (const Link& link : fabric.links()) {
@@ -120,6 +121,15 @@ std::string facts_table(const Built& b) {
   table.add_row({"diameter", fmt::format("{}", f.diameter),
                  is_torus ? "links between the chips farthest apart"
                           : "links between the NICs farthest apart"});
+  if (f.storage_servers > 0) {
+    table.add_row({"storage servers", count_text(f.storage_servers),
+                   f.frontend_switches > 0 ? "over a frontend network of the hosts' own" : "on the topmost switches"});
+    if (f.frontend_switches > 0) {
+      table.add_row({"frontend switches", count_text(f.frontend_switches), "first switch of a host's frontend port"});
+    }
+    table.add_row({"to storage", to_text(f.storage_bandwidth), "from all hosts, without what disks sustain"});
+    table.add_row({"to storage a host", to_text(f.storage_bandwidth / std::max<int64_t>(1, f.hosts)), ""});
+  }
   return table.text();
 }
 
@@ -225,6 +235,10 @@ std::string topology_json(const ClusterSpec& spec) {
                      {"cluster_bisection_bytes_per_second", f.cluster_bisection.bytes_per_second()},
                      {"oversubscription", f.oversubscription},
                      {"diameter_links", f.diameter},
+                     {"frontend_ports", f.frontend_ports},
+                     {"frontend_switches", f.frontend_switches},
+                     {"storage_servers", f.storage_servers},
+                     {"storage_bytes_per_second", f.storage_bandwidth.bytes_per_second()},
                      {"links", links},
                      {"failure_domains", domains}};
   return json.dump(2, ' ', false, nlohmann::detail::error_handler_t::replace) + "\n";
@@ -235,8 +249,9 @@ namespace {
 // Of a vertex in a drawing: the name it was given where there is one.
 std::string label_of(const Built& b, const ClusterSpec& spec, NodeId id) {
   const NodeKind kind = b.fabric.nodes()[id].kind;
-  const size_t first = b.fabric.nodes().size() - spec.network.switches.size();
-  if (id.index() < first) return std::string(node_kind_name(kind));
+  const size_t end = b.fabric.storage() ? b.fabric.storage()->first_node.index() : b.fabric.nodes().size();
+  const size_t first = end - spec.network.switches.size();
+  if (id.index() < first || id.index() >= end) return std::string(node_kind_name(kind));
   std::string label;
   for (const char c : spec.network.switches[id.index() - first].name) {
     if (c == '"' || c == '\\') label += '\\';
@@ -266,6 +281,13 @@ std::string topology_graphviz(const ClusterSpec& spec) {
     const std::string lanes = link.width > 1 ? fmt::format("{} x ", link.width) : "";
     out += fmt::format("  {} -- {} [label=\"{}{}\"];\n", name(link.from), name(link.to), lanes,
                        to_text(link.capacity / link.width));
+  }
+  // A host's frontend ports are on its board, as its GPUs are.
+  if (b.fabric.storage() && !b.fabric.storage()->over_training) {
+    for (size_t gpu = 0; gpu < b.fabric.gpus(); gpu += b.fabric.storage()->gpus_per_port) {
+      out += fmt::format("  {} -- {} [style=dashed];\n", name(b.fabric.node_of(GpuId(gpu))),
+                         name(b.fabric.storage()->port_of(GpuId(gpu))));
+    }
   }
   return out + "}\n";
 }

@@ -48,6 +48,7 @@ class RelationCheck {
     batch_and_schedule();
     degraded();
     names();
+    storage_traffic();
     attention_kernel();
     weeks();
   }
@@ -438,6 +439,27 @@ class RelationCheck {
       return;
     report_->add(path, fmt::format("there is no \"{}\"", value),
                  fmt::format("{}", fmt::join(names, ", ")), nearest_name(value, names));
+  }
+
+  // Flows need servers to go to.
+  void storage_traffic() {
+    const OtherTraffic& traffic = s_.other_traffic;
+    if (!traffic.has_storage() || !sound({"cluster", "other_traffic", "checkpoint"})) return;
+    if (s_.cluster.storage.servers == 0) {
+      fault(traffic.saving ? "other_traffic.saving" : "other_traffic.loading",
+            "the cluster has no storage servers (cluster.storage_network.servers is 0)", "false");
+    }
+    constexpr double kMostLoading = 1e6;  // what a step reads stays in 64 bits
+    if (traffic.loading && s_.checkpoint.storage.data_loading_gb_per_s > kMostLoading) {
+      fault("checkpoint.storage.data_loading_gigabytes_per_second",
+            fmt::format("{} beside a step (other_traffic.loading)",
+                        s_.checkpoint.storage.data_loading_gb_per_s),
+            fmt::format("up to {}", kMostLoading));
+    }
+    if (traffic.loading && s_.checkpoint.storage.data_loading_gb_per_s == 0) {
+      fault("other_traffic.loading", "checkpoint.storage.data_loading_gigabytes_per_second is 0: there is nothing to read",
+            "false");
+    }
   }
 
   void attention_kernel() {

@@ -11,6 +11,7 @@
 
 #include "sim/reliability/failure_log.h"
 #include "tools/scenario/check_relations.h"
+#include "tools/scenario/collectives_part.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/scenario/profile_part.h"
 #include "tools/scenario/rank_map.h"
@@ -348,6 +349,7 @@ Scenario resolve(const SpecSource& source, const std::vector<std::string>& sets)
   scenario.profile = device_profile_of(message.profile(), &report);
   scenario.warnings = profile_warnings(message.profile(), scenario.profile);
   read_rank_map(message.cluster().rank_map(), "cluster.rank_map", scenario.cluster, &report);
+  scenario.collectives = read_collectives(message, scenario.cluster, &report);
   read_failure_log(&scenario.reliability, scenario.gpus, &report, &scenario.warnings);
   check_relations(scenario, &report, &scenario.warnings);
   report.throw_if_any();

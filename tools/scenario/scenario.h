@@ -13,6 +13,7 @@
 #include "sim/job/campaign_request.h"
 #include "sim/models/device_profile.h"
 #include "sim/models/software_stack.h"
+#include "sim/opgraph/collective_rules.h"
 #include "topologies/cluster.h"
 #include "workloads/model_architecture.h"
 #include "workloads/parallel_plan.h"
@@ -31,9 +32,16 @@ struct MeasuredNetwork {
   Bandwidth all_reduce, all_gather, reduce_scatter;
 };
 
-// Shares of the links of a tier that others take all the time.
+// Shares of the links of a tier that others take all the time, and the job's own flows to and from
+// its store.
 struct OtherTraffic {
   double tor_uplinks = 0, pod_uplinks = 0;
+  bool saving = false;
+  Duration save_begins;  // after the step
+  double save_left = 1;  // share of a save that is left then
+  bool loading = false;
+
+  bool has_storage() const { return saving || loading; }
 };
 
 struct OtherJob;
@@ -56,6 +64,7 @@ struct Scenario {
   std::optional<PublishedResult> published;
   std::vector<OtherJob> other_jobs;
   OtherTraffic other_traffic;
+  std::vector<CollectiveRule> collectives;
   // What is allowed but unusual, in full sentences.
   std::vector<std::string> warnings;
   // The effective scenario in text format, every default filled in, each with where it comes from.

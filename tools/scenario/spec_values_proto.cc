@@ -23,6 +23,7 @@ static_assert(static_cast<int>(RecomputeModule::kExperts) == spec::Training::EXP
 static_assert(static_cast<int>(ContextParallel::kAllToAll) == spec::Parallel::ALL_TO_ALL);
 static_assert(static_cast<int>(OptimizerState::kBf16Moments) == spec::Training::ADAM_BF16_MOMENTS);
 static_assert(static_cast<int>(Axis::kDp) == spec::Parallel::DP);
+static_assert(static_cast<int>(StorageNetwork::Path::kTraining) == spec::StorageNetwork::TRAINING);
 static_assert(static_cast<int>(PlacementKind::kRankMap) == spec::Cluster::RANK_MAP);
 
 Bandwidth gigabytes(double rate) { return bytes_per_second(rate * 1e9); }
@@ -140,6 +141,13 @@ void to_message(const ClusterSpec& c, spec::Cluster* m) {
   m->set_tor_round_trip_us(c.tor_round_trip_us);
   m->set_pod_round_trip_us(c.pod_round_trip_us);
   m->set_core_round_trip_us(c.core_round_trip_us);
+  spec::StorageNetwork* storage = m->mutable_storage_network();
+  storage->set_path(enum_cast<spec::StorageNetwork::Path>(c.storage.path));
+  storage->set_servers(c.storage.servers);
+  storage->set_server_gigabits_per_second(in_gigabits(c.storage.server));
+  storage->set_host_gigabits_per_second(in_gigabits(c.storage.host));
+  storage->set_hosts_per_switch(c.storage.hosts_per_switch);
+  storage->set_oversubscription(c.storage.oversubscription);
 }
 
 void to_message(const ParallelPlan& p, spec::Parallel* m) {
@@ -275,8 +283,13 @@ void default_spec(spec::Scenario* message) {
   to_message(defaults.reliability, message->mutable_reliability());
   to_message(defaults.checkpoint, message->mutable_checkpoint());
   to_message(defaults.recovery, message->mutable_recovery());
-  message->mutable_other_traffic()->set_tor_uplinks(defaults.other_traffic.tor_uplinks);
-  message->mutable_other_traffic()->set_pod_uplinks(defaults.other_traffic.pod_uplinks);
+  spec::OtherTraffic* traffic = message->mutable_other_traffic();
+  traffic->set_tor_uplinks(defaults.other_traffic.tor_uplinks);
+  traffic->set_pod_uplinks(defaults.other_traffic.pod_uplinks);
+  traffic->set_saving(defaults.other_traffic.saving);
+  traffic->set_save_begins_s(defaults.other_traffic.save_begins.seconds());
+  traffic->set_save_left(defaults.other_traffic.save_left);
+  traffic->set_loading(defaults.other_traffic.loading);
   message->mutable_run()->set_days(defaults.run.days);
   message->mutable_run()->set_tokens(defaults.run.tokens);
   message->mutable_run()->set_replicas(defaults.run.replicas);
@@ -328,6 +341,15 @@ NetworkGraph network_from_message(const spec::Network& m) {
   return graph;
 }
 
+StorageNetwork storage_from_message(const spec::StorageNetwork& m) {
+  return {.path = enum_cast<StorageNetwork::Path>(m.path()),
+          .servers = m.servers(),
+          .server = gigabits(m.server_gigabits_per_second()),
+          .host = gigabits(m.host_gigabits_per_second()),
+          .hosts_per_switch = m.hosts_per_switch(),
+          .oversubscription = m.oversubscription()};
+}
+
 ClusterSpec cluster_from_message(const spec::Cluster& m) {
   ClusterSpec cluster{.name = m.name(),
                       .topology = m.topology(),
@@ -362,7 +384,8 @@ ClusterSpec cluster_from_message(const spec::Cluster& m) {
                       .collective_window = kibibytes(m.collective_window_kib()),
                       .tor_round_trip_us = m.tor_round_trip_us(),
                       .pod_round_trip_us = m.pod_round_trip_us(),
-                      .core_round_trip_us = m.core_round_trip_us()};
+                      .core_round_trip_us = m.core_round_trip_us(),
+                      .storage = storage_from_message(m.storage_network())};
   for (const spec::Degraded& m_part : m.degraded()) {
     cluster.degraded.push_back(degradation_from_message(m_part));
   }
@@ -453,7 +476,11 @@ Scenario scenario_from_message(const spec::Scenario& m) {
   scenario.run = {
       .days = m.run().days(), .tokens = m.run().tokens(), .replicas = m.run().replicas()};
   scenario.other_traffic = {.tor_uplinks = m.other_traffic().tor_uplinks(),
-                            .pod_uplinks = m.other_traffic().pod_uplinks()};
+                            .pod_uplinks = m.other_traffic().pod_uplinks(),
+                            .saving = m.other_traffic().saving(),
+                            .save_begins = seconds_rounded_up(m.other_traffic().save_begins_s()),
+                            .save_left = m.other_traffic().save_left(),
+                            .loading = m.other_traffic().loading()};
   scenario.seed = m.seed();
   scenario.training.seed = m.seed();
   if (m.has_published()) {

@@ -136,16 +136,16 @@ std::vector<ExplainedTransfer> explain_transfers(const Scenario& scenario,
     const bool is_send = work.kind == WorkKind::kSend;
     const CollectiveKind kind = is_send ? CollectiveKind::kSendRecv : work.collective;
     const std::string name = transfer_name(work);
-    ExplainedTransfer& line = lines[{name, work.bytes.count()}];
+    ExplainedTransfer& line = lines[{name, transfer.bytes.count()}];
     line.name = name;
     line.exposed_as = work.exposed_as;
     line.calls += count;
     line.group = transfer.group;
     line.plan = transfer.plan;
-    line.bytes = work.bytes;
+    line.bytes = transfer.bytes;
     const double seconds = transfer.plan.alone().seconds();
     line.seconds += count * seconds;
-    line.bus_gigabytes = static_cast<double>(work.bytes.count()) * 1e-9 / seconds *
+    line.bus_gigabytes = static_cast<double>(transfer.bytes.count()) * 1e-9 / seconds *
                          bus_factor(kind, transfer.group.ranks);
     line.bound_gigabytes = bus_bound(scenario.cluster, kind, transfer.group);
   }

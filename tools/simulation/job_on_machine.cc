@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "sim/opgraph/collective_rules.h"
 #include "tools/simulation/network_tuning.h"
+#include "tools/simulation/storage_flows.h"
 #include "topologies/routing.h"
 #include "workloads/lowering.h"
 
@@ -19,6 +21,13 @@ TypedVector<RankId, double> compute_factors(const Scenario& scenario) {
 }
 
 WorkloadSpec workload_of(const Scenario& s) { return {s.model, s.plan, s.training, s.software}; }
+
+OpGraph graph_of(const Scenario& s, const ScheduleRow& schedule,
+                 const std::vector<StageLayout>& layouts) {
+  OpGraph graph = lower_step(workload_of(s), schedule, layouts);
+  apply_rules(s.collectives, graph);
+  return graph;
+}
 
 // One placement and one list of degraded parts for all jobs: ranks of each are counted on from
 // those before it.
@@ -76,6 +85,10 @@ MachineState machine_of(const Scenario& scenario) {
     state.placements.push_back(placement_of(other.scenario));
   state.links = conditions_of(scenario, state);
   leave_other_traffic(state.fabric, scenario.other_traffic, state.links);
+  if (scenario.other_traffic.has_storage()) {
+    set_disk_rates(scenario, state);
+    state.storage_shares_hosts = state.fabric.storage()->over_training;
+  }
   state.fabric.let_bind(state.links.impaired);
   return state;
 }
@@ -85,7 +98,7 @@ JobOnMachine::JobOnMachine(const Scenario& of, const MachineState& state, size_t
       placement(state.placements[index]),
       schedule(*find_schedule(of.training.schedule)),
       layouts(layout_stages(of.model, of.plan, schedule)),
-      graph(lower_step(workload_of(of), schedule, layouts)),
+      graph(graph_of(of, schedule, layouts)),
       costs(cost_graph(graph, of.profile, of.software)),
       factors(compute_factors(of)),
       tuning(network_tuning(of, state.fabric, placement)),
@@ -99,7 +112,8 @@ JobOnMachine::JobOnMachine(const Scenario& of, const MachineState& state, size_t
               .seed = of.seed,
               .line_share = of.cluster.nic_efficiency,
               .changes = state.links.changes,
-              .is_shared = state.placements.size() > 1},
+              .is_shared = state.placements.size() > 1 || state.storage_shares_hosts,
+              .shares_hosts = state.storage_shares_hosts},
       map(map_job(graph, machine)) {}
 
 }  // namespace herdsim

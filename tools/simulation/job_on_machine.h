@@ -28,6 +28,7 @@ struct MachineState {
   Fabric fabric;
   LinkConditions links;
   std::vector<TypedVector<RankId, GpuId>> placements;
+  bool storage_shares_hosts = false;  // flows to and from the store cross the GPUs' own links
 };
 // Requires: the scenario is loaded, so that no two jobs share a host.
 MachineState machine_of(const Scenario& scenario);

@@ -53,7 +53,7 @@ class LinkNames {
  public:
   explicit LinkNames(const Fabric& fabric) : fabric_(fabric) {
     number_.reserve(fabric.nodes().size());
-    std::array<size_t, 6> next{};
+    std::array<size_t, kNodeKinds> next{};
     for (const Node& node : fabric.nodes()) {
       number_.push_back(next[static_cast<size_t>(node.kind)]++);
     }
@@ -76,6 +76,15 @@ class LinkNames {
         return "ToR " + number + way;
       case LinkKind::kPodToCore:
         return "pod " + number + way;
+      case LinkKind::kFrontendPort:
+        return "frontend port of host " + number + way;
+      case LinkKind::kFrontendUplink:
+        return "frontend switch " + number + way;
+      case LinkKind::kStorageServer:
+        return "storage servers, " +
+               std::string(link.from == fabric_.storage()->servers ? "reads" : "writes");
+      case LinkKind::kDisks:
+        return "disks of the storage servers";
       case LinkKind::kSwitchToSwitch:
       case LinkKind::kGroupToGroup: {
         const std::string end = fabric_.torus() ? "chip " : "ToR ";

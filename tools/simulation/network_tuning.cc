@@ -45,6 +45,8 @@ void scale(SizeCurve& curve, double factor) {
 void scale_to_links(const ClusterSpec& cluster, NcclTuning& tuning) {
   const double nvlink = static_cast<double>(cluster.nvlink.bytes_per_second()) / kNvlink;
   const double nic = static_cast<double>(cluster.nic.bytes_per_second()) / kNic;
+  tuning.nvlink_port = cluster.nvlink.gigabytes_per_second();
+  tuning.nic_port = cluster.nic.gigabytes_per_second() * cluster.nic_efficiency;
   tuning.ring_bandwidth *= nvlink;
   tuning.nvls_channel *= nvlink;
   tuning.nic_bandwidth *= nic;

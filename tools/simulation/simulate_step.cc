@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <span>
 
 #include "sim/base/error.h"
+#include "sim/base/text.h"
 #include "sim/executor/step_executor.h"
 #include "sim/symmetry/folded_job.h"
 #include "sim/symmetry/shared_fabric.h"
@@ -12,6 +14,7 @@
 #include "tools/simulation/schedule_passes.h"
 #include "tools/simulation/step_path.h"
 #include "tools/simulation/step_trace.h"
+#include "tools/simulation/storage_flows.h"
 #include "tools/simulation/trace_layers.h"
 #include "topologies/routing.h"
 #include "workloads/lowering.h"
@@ -94,14 +97,7 @@ void fill_account(const FoldedJob& job, const StepOutcome& outcome, int64_t stag
   }
 }
 
-// A loader that may be ahead hides behind the step, and limits its rate where it is slower; one
-// that may not comes on top.
-void wait_for_loader(const Training& training, StepResult& result) {
-  if (training.loader.tokens_per_second <= 0) return;
-  const Duration loads = seconds_rounded_up(static_cast<double>(training.tokens()) /
-                                            training.loader.tokens_per_second);
-  const Duration hidden = training.loader.prefetch > 0 ? result.step_time : Duration::zero();
-  const Duration wait = std::max(Duration::zero(), loads - hidden);
+void add_wait(Duration wait, StepResult& result) {
   constexpr auto kLoader = static_cast<size_t>(TimeTerm::kLoader);
   result.step_time += wait;
   result.account_rank_nanoseconds[kLoader] += wait.nanoseconds() * result.gpus;
@@ -118,15 +114,26 @@ std::vector<TransferLine> transfer_lines(const OpGraph& graph, const JobMap& map
     const Work& work = graph.works[WorkId(w)];
     if (work.kind == WorkKind::kCollective) {
       const GroupShape& shape = map.lanes[map.lane_of_work[WorkId(w)]].shapes.front();
-      if (shape.ranks == 1) continue;
-      lines.push_back({WorkId(w), shape, plan_of(work, shape, tuning)});
+      const GroupShape part = part_of(work, shape);
+      if (part.ranks == 1) continue;
+      lines.push_back({WorkId(w), part, bytes_in(work, shape), plan_of(work, shape, tuning)});
     } else if (work.kind == WorkKind::kSend && !map.message_lane.empty()) {
       const GroupShape& shape = map.lanes[map.message_lane.front()].shapes.back();
-      lines.push_back({WorkId(w), shape,
+      lines.push_back({WorkId(w), shape, work.bytes,
                        plan_collective(CollectiveKind::kSendRecv, work.bytes, shape, tuning)});
     }
   }
   return lines;
+}
+
+// A loader that may be ahead hides behind the step, and limits its rate where it is slower; one
+// that may not comes on top.
+void wait_for_loader(const Training& training, StepResult& result) {
+  if (training.loader.tokens_per_second <= 0) return;
+  const Duration loads = seconds_rounded_up(static_cast<double>(training.tokens()) /
+                                            training.loader.tokens_per_second);
+  const Duration hidden = training.loader.prefetch > 0 ? result.step_time : Duration::zero();
+  add_wait(std::max(Duration::zero(), loads - hidden), result);
 }
 
 // What the scenario asks for and the step leaves out: said, never silently ignored.
@@ -157,11 +164,30 @@ void warn_of_transfers(const OpGraph& graph, const std::vector<TransferLine>& li
   std::vector<std::string> seen;
   for (const TransferLine& line : lines) {
     const Work& work = graph.works[line.work];
-    if (!line.plan.extrapolated || work.bytes < kibibytes(64)) continue;
+    if (!line.plan.extrapolated || line.bytes < kibibytes(64)) continue;
     const std::string text = std::string(collective_kind_name(work.collective)) + " of " +
                              std::to_string(line.group.ranks) + " ranks on " +
                              std::to_string(line.group.nodes) +
                              " hosts is outside the measured sizes and groups";
+    if (std::find(seen.begin(), seen.end(), text) == seen.end()) seen.push_back(text);
+  }
+  warnings.insert(warnings.end(), seen.begin(), seen.end());
+}
+
+// An algorithm that was asked for and cannot do the group, once each.
+void warn_of_algorithms(const OpGraph& graph, const std::vector<TransferLine>& lines,
+                        std::vector<std::string>& warnings) {
+  std::vector<std::string> seen;
+  for (const TransferLine& line : lines) {
+    const Work& work = graph.works[line.work];
+    if (!work.phase || !work.phase->phase.algorithm ||
+        line.plan.algorithm == *work.phase->phase.algorithm)
+      continue;
+    const std::string text =
+        "collectives: " + std::string(algorithm_name(*work.phase->phase.algorithm)) + " cannot " +
+        std::string(collective_kind_name(work.collective)) + " " +
+        std::to_string(line.group.ranks) + " ranks on " + std::to_string(line.group.nodes) +
+        (line.group.nodes > 1 ? " hosts" : " host") + ": they run as NCCL chooses";
     if (std::find(seen.begin(), seen.end(), text) == seen.end()) seen.push_back(text);
   }
   warnings.insert(warnings.end(), seen.begin(), seen.end());
@@ -212,6 +238,7 @@ StepSimulation answer(JobOnMachine& job, const MachineState& machine, const Fold
   result.warnings.insert(result.warnings.end(), left_out.begin(), left_out.end());
   result.warnings.insert(result.warnings.end(), job.costs.warnings.begin(),
                          job.costs.warnings.end());
+  warn_of_algorithms(job.graph, out.transfers, result.warnings);
   warn_of_transfers(job.graph, out.transfers, result.warnings);
   if (!outcome.records.empty()) out.critical_path = critical_ops(run, job.costs);
   if (options.without) out.without = steps_without(run, job.costs, scenario.profile.sms, result);
@@ -244,6 +271,47 @@ StepSimulation simulate_alone(JobOnMachine& job, const MachineState& machine,
   return answer(job, machine, folded, outcome, options);
 }
 
+// A flow that no rate finishes, or that makes the step longer than anybody counts.
+void throw_endless(const StepResult& result, const StorageJob& flow, const std::string& how_long) {
+  Faults faults;
+  const bool write = flow.access == StoreAccess::kWrite;
+  faults.add(
+      {.file = result.scenario,
+       .field = write ? "other_traffic.saving" : "other_traffic.loading",
+       .problem = std::string(write ? "the save " : "reading the next batch ") + how_long,
+       .allowed = "more of checkpoint.storage.shared_gigabytes_per_second, or less to move"});
+  faults.throw_if_any();
+}
+
+// What the flows to and from the store did beside the step. The next one waits for its data.
+void fill_storage(const std::vector<std::unique_ptr<StorageJob>>& flows,
+                  std::span<const StepOutcome> outcomes, Duration without, StepResult& result) {
+  constexpr double kMostRankSeconds = 4e9;
+  for (size_t f = 0; f < flows.size(); ++f) {
+    const bool write = flows[f]->access == StoreAccess::kWrite;
+    const Duration took = outcomes[f].makespan;
+    if (!outcomes[f].deadlock.empty()) {
+      throw_endless(result, *flows[f], "never ends: a GPU gets less than a byte a second");
+    }
+    result.storage.push_back({.what = write ? "save" : "read",
+                              .bytes = flows[f]->bytes,
+                              .begins = flows[f]->begins,
+                              .took = took});
+    if (write) continue;
+    const Duration wait = std::max(Duration::zero(), took - result.step_time);
+    if (wait.seconds() * static_cast<double>(result.gpus) > kMostRankSeconds) {
+      throw_endless(result, *flows[f], "takes " + to_text(took));
+    }
+    add_wait(wait, result);
+  }
+  if (!flows.empty()) result.without_storage = without;
+}
+
+Duration step_without_storage(Scenario scenario, bool fold) {
+  scenario.other_traffic.saving = scenario.other_traffic.loading = false;
+  return simulate_step(scenario, {.fold = fold}).result.step_time;
+}
+
 // All jobs of the machine at once, after each of them alone: what sharing costs is the difference,
 // and a job that cannot end its step says so instead of holding the others up for ever.
 StepSimulation simulate_together(const Scenario& scenario, const MachineState& machine,
@@ -266,8 +334,11 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
                       .mfu_alone = result.mfu_causal()});
     jobs.push_back(std::make_unique<JobOnMachine>(of, machine, j));
   }
+  const std::vector<std::unique_ptr<StorageJob>> flows =
+      storage_jobs(*jobs.front(), shares.front().alone);
   std::vector<MappedJob> mapped;
   for (const auto& job : jobs) mapped.push_back({job->graph, job->machine, job->map});
+  for (const auto& flow : flows) mapped.push_back(flow->mapped());
   std::vector<JobClasses> classes;
   if (options.fold) {
     classes = classify_together(mapped);
@@ -282,11 +353,19 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
                        jobs[j]->scenario.profile.sms,
                        traced_classes(folded[j], j == 0 ? options : untraced), shares[j].begins});
   }
+  for (size_t f = 0; f < flows.size(); ++f)
+    sharing.push_back(flows[f]->sharing(folded[jobs.size() + f]));
   const std::vector<StepOutcome> outcomes = execute_steps(sharing);
   StepSimulation out;
   for (size_t j = 0; j < jobs.size(); ++j) {
     StepSimulation of_job =
         answer(*jobs[j], machine, folded[j], outcomes[j], j == 0 ? options : untraced);
+    if (j == 0) {
+      const Duration without = jobs.size() == 1 || flows.empty()
+                                   ? shares.front().alone
+                                   : step_without_storage(scenario, options.fold);
+      fill_storage(flows, std::span(outcomes).subspan(jobs.size()), without, of_job.result);
+    }
     shares[j].step_time = of_job.result.step_time;
     shares[j].mfu = of_job.result.mfu_causal();
     if (j == 0) {
@@ -295,7 +374,7 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
       out.others.push_back(std::move(of_job.result));
     }
   }
-  out.result.jobs = std::move(shares);
+  if (jobs.size() > 1) out.result.jobs = std::move(shares);
   return out;
 }
 
@@ -305,7 +384,7 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   const auto begin = std::chrono::steady_clock::now();
   const MachineState machine = machine_of(scenario);
   StepSimulation out;
-  if (scenario.other_jobs.empty()) {
+  if (scenario.other_jobs.empty() && !scenario.other_traffic.has_storage()) {
     JobOnMachine job(scenario, machine, 0);
     out = simulate_alone(job, machine, options);
   } else {

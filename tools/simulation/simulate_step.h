@@ -25,7 +25,8 @@ struct StepOptions {
 // One transfer as planned for the most common group of its communicator.
 struct TransferLine {
   WorkId work;
-  GroupShape group;
+  GroupShape group;  // of a phase that runs in parts of it, a part
+  Bytes bytes;
   CollectivePlan plan;
 };
 

@@ -11,10 +11,6 @@ constexpr size_t kMostRecords = 64'000'000;
 Duration alone(const RunStep& step, const CostedGraph& costs, const PathOp& at, const Op& op) {
   const Work& work = step.graph.works[op.work];
   const Duration took = at.end - at.begin;
-  const auto planned = [&](CollectiveKind kind, const std::vector<GroupShape>& shapes,
-                           uint32_t shape) {
-    return plan_collective(kind, work.bytes, shapes[shape], step.tuning).alone();
-  };
   switch (work.kind) {
     case WorkKind::kCompute:
     case WorkKind::kHost:
@@ -22,7 +18,7 @@ Duration alone(const RunStep& step, const CostedGraph& costs, const PathOp& at, 
     case WorkKind::kCollective: {
       const FoldedLane& lane = step.job.lanes[step.map.lane_of_work[op.work]];
       const FoldedTransfer& transfer = lane.transfers[lane.transfer_of[at.rank.index()]];
-      return std::min(took, planned(work.collective, lane.shapes, transfer.shape));
+      return std::min(took, plan_of(work, lane.shapes[transfer.shape], step.tuning).alone());
     }
     case WorkKind::kSend: {
       const std::vector<ProgramId>& peers = step.map.peers[step.job.ranks[at.rank].program];
@@ -30,7 +26,9 @@ Duration alone(const RunStep& step, const CostedGraph& costs, const PathOp& at, 
           static_cast<size_t>(std::find(peers.begin(), peers.end(), op.peer) - peers.begin());
       const FoldedLane& lane = step.job.lanes[step.map.message_lane[slot]];
       const FoldedTransfer& transfer = lane.transfers[lane.transfer_of[at.rank.index()]];
-      return std::min(took, planned(CollectiveKind::kSendRecv, lane.shapes, transfer.shape));
+      const CollectivePlan plan = plan_collective(CollectiveKind::kSendRecv, work.bytes,
+                                                  lane.shapes[transfer.shape], step.tuning);
+      return std::min(took, plan.alone());
     }
     case WorkKind::kReceive:
       break;

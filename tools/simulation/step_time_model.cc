@@ -40,6 +40,8 @@ bool shrink(Scenario& scenario, int64_t replicas_away) {
 
 Duration SimulatedStepTime::step_time(const Condition& condition) const {
   Scenario scenario = scenario_;
+  // Weeks have most of their steps between saves.
+  scenario.other_traffic.saving = scenario.other_traffic.loading = false;
   scenario.software.clock_factor *= condition.clock_permille / 1000.0;
   const int64_t replicas = scenario.plan.dp;
   double spread = 1;

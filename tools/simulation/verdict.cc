@@ -26,6 +26,7 @@ class Judge {
 
   Verdict judge() {
     if (!step_.result.jobs.empty()) return sharing();
+    if (!step_.result.storage.empty()) return beside_storage();
     if (step_.without.empty()) return products();
     const StepWithout& most = step_.without.front();
     out_.gain = 1 - most.step.seconds() / whole();
@@ -53,6 +54,18 @@ class Judge {
         "the rest is answered of the job alone: leave out other_jobs.",
         others, others == 1 ? "" : "s", to_text(step_.result.step_time), to_text(alone),
         percent(out_.gain));
+    return std::move(out_);
+  }
+
+  Verdict beside_storage() {
+    const Duration without = step_.result.without_storage;
+    out_.term = TimeTerm::kOther;
+    out_.gain = out_.of_step = 1 - without.seconds() / whole();
+    out_.sentence = fmt::format(
+        "Beside what goes to the store and comes from it the step takes {}, without {}: that takes "
+        "{} of it. What limits "
+        "the rest is answered of the step alone: leave out other_traffic.saving and loading.",
+        to_text(step_.result.step_time), to_text(without), percent(out_.gain));
     return std::move(out_);
   }
 

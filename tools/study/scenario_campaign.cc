@@ -96,7 +96,7 @@ class StepTimes {
 
 // What the campaign does not know of the job.
 void fill_in(const Scenario& scenario, const StepResult& step, RunResult& result) {
-  result.nominal_step = step.step_time;
+  result.nominal_step = step.between_saves();
   result.tokens_per_step = step.tokens_per_step;
   result.model_flops_per_step = step.model_flops_causal;
   result.peak = step.peak;
@@ -109,7 +109,7 @@ void fill_in(const Scenario& scenario, const StepResult& step, RunResult& result
 
 RunResult run_scenario(const Scenario& scenario, const StepResult& step, const RunHorizon& horizon,
                        const CampaignOptions& options) {
-  const CampaignSpec spec = resolve(campaign_request(scenario, horizon, step.step_time));
+  const CampaignSpec spec = resolve(campaign_request(scenario, horizon, step.between_saves()));
   const StepTimes step_times(scenario, horizon.every_condition);
   RunResult result = run_campaign(spec, step_times.model(), options);
   result.distinct_conditions = step_times.steps_simulated();
@@ -119,7 +119,7 @@ RunResult run_scenario(const Scenario& scenario, const StepResult& step, const R
 
 RunResult run_and_rank_scenario(const Scenario& scenario, const StepResult& step,
                                 const RunHorizon& horizon, const CampaignOptions& options) {
-  const CampaignSpec spec = resolve(campaign_request(scenario, horizon, step.step_time));
+  const CampaignSpec spec = resolve(campaign_request(scenario, horizon, step.between_saves()));
   // Both parts meet the same conditions of the machine.
   const StepTimes step_times(scenario, horizon.every_condition);
   const int64_t replicas = spec.request.run.replicas;

@@ -250,8 +250,9 @@ class StepBounds::Tables {
   WorkloadSpec workload(const PlanCandidate& c) const {
     return {base_.model, c.plan, base_.training, base_.software};
   }
-  // The least any group of the communicator takes, alone.
+  // The least any group of the communicator takes, alone. Nothing is sure of what runs as the scenario says.
   Ticks least_time(CollectiveKind kind, Bytes bytes, const std::vector<GroupShape>& shapes) const {
+    if (!base_.collectives.empty() && kind != CollectiveKind::kSendRecv) return 0;
     Ticks least = std::numeric_limits<Ticks>::max();
     for (const GroupShape& shape : shapes) {
       const CollectivePlan plan = plan_collective(kind, bytes, shape, tuning_);

@@ -40,9 +40,11 @@ TEST(LinkUse, is_what_the_network_carried) {
       const FoldedLane& lane = folded.lanes[runs.lane];
       const FoldedTransfer& transfer = lane.transfers[runs.transfer];
       const Work& work = job.graph.works[runs.work];
-      const CollectivePlan plan = plan_collective(
-          lane.is_message ? CollectiveKind::kSendRecv : work.collective, work.bytes,
-          lane.shapes[transfer.shape], job.tuning);
+      const GroupShape& shape = lane.shapes[transfer.shape];
+      const CollectivePlan plan =
+          lane.is_message
+              ? plan_collective(CollectiveKind::kSendRecv, work.bytes, shape, job.tuning)
+              : plan_of(work, shape, job.tuning);
       for (const Crossing& crossing : lane.path(transfer)) {
         carried[crossing.link.index()] += runs.runs * plan.volume.count() * crossing.count;
       }

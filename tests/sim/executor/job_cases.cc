@@ -218,6 +218,26 @@ void append_shared(std::vector<JobCase>& cases) {
       joined({kTightPods, {"other_traffic.tor_uplinks=0.4", "other_traffic.pod_uplinks=0.7"}}));
 }
 
+// Collectives in phases, over groups with several ranks a host and with one.
+void append_phased(std::vector<JobCase>& cases) {
+  const auto add = [&](std::string name, const SmallPlan& plan, const std::vector<std::string>& more) {
+    cases.push_back({std::move(name), kRoce, small_job(plan, more)});
+  };
+  const SmallPlan wide{.tp = 2, .pp = 2, .dp = 16};
+  const std::vector<std::string> hierarchical = {
+      "parallel.shard=NONE", "collectives={kind: ALL_REDUCE communicator: DP algorithm: \"hierarchical\"}"};
+  const std::vector<std::string> by_level = {
+      "collectives={kind: REDUCE_SCATTER phases {kind: REDUCE_SCATTER group: NODE channels: 4} phases {kind: "
+      "REDUCE_SCATTER group: RAIL efficiency: 0.5}}",
+      "collectives={kind: ALL_GATHER phases {kind: ALL_GATHER group: RAIL algorithm: \"ring\"} phases {kind: ALL_GATHER "
+      "group: NODE}}"};
+  add("hierarchical, tight pods", wide, joined({hierarchical, kTightPods}));
+  add("hierarchical, slow NIC, slow GPU", wide, joined({hierarchical, kSlowNic, kSlowGpu}));
+  add("phases by level, random hosts, NICs too slow", wide,
+      joined({by_level, {"cluster.placement=RANDOM_HOSTS", "cluster.nic_gigabits_per_second=10"}}));
+  add("phases by level, tight pods, slow NIC", {.tp = 1, .pp = 2, .dp = 32}, joined({by_level, kTightPods, kSlowNic}));
+}
+
 void append_rows(std::vector<JobCase>& cases) {
   for (const std::string& schedule : schedule_names()) {
     SmallPlan plan{.tp = 2, .pp = 4, .dp = 4, .micro_batches = 8, .schedule = schedule};
@@ -244,6 +264,7 @@ const std::vector<JobCase>& job_cases() {
     append_uneven(cases);
     append_meshes(cases);
     append_shared(cases);
+    append_phased(cases);
     append_rows(cases);
     return cases;
   }();

@@ -35,6 +35,21 @@ void expect_columns(const std::string& text, size_t limit) {
   }
 }
 
+TEST(StepTable, says_what_traffic_to_the_store_costs) {
+  StepResult r = large_step();
+  EXPECT_THAT(step_table(r), Not(HasSubstr("storage")));
+  EXPECT_FALSE(Json::parse(step_json(r)).contains("storage"));
+  r.without_storage = r.step_time - milliseconds(100);
+  r.storage = {{.what = "save", .bytes = gigabytes(5670), .begins = milliseconds(500), .took = seconds(50)}};
+  const std::string text = step_table(r);
+  expect_columns(text, 80);
+  EXPECT_THAT(text, HasSubstr("save     5.67 TB  0.5000 s  50.0000 s  113.4 GB/s"));
+  EXPECT_THAT(text, HasSubstr("it costs +1."));
+  const Json storage = Json::parse(step_json(r))["storage"];
+  EXPECT_EQ(storage["flows"][0]["flow"], "save");
+  EXPECT_NEAR(storage["costs_s"].get<double>(), 0.1, 1e-9);
+}
+
 TEST(StepTable, reads_as_the_golden_files) {
   EXPECT_TRUE(matches_golden("step_table.txt", step_table(large_step(), kPublished)));
   EXPECT_TRUE(matches_golden("step_table_implausible.txt", step_table(implausible_step())));

@@ -149,30 +149,34 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
 }
 
 TEST(LoadScenario, every_field_of_a_cluster_arrives) {
-  const ClusterSpec c = load_cluster("meta-roce-24k", {"name=mine",
-                                                       "topology=rail-optimized",
-                                                       "gpus=4096",
-                                                       "gpus_per_host=4",
-                                                       "gpus_per_tor=8",
-                                                       "gpus_per_pod=64",
-                                                       "tor_uplinks=5",
-                                                       "pod_oversubscription=1.5",
-                                                       "nvlink_gigabytes_per_second=900",
-                                                       "nic_gigabits_per_second=800",
-                                                       "nic_efficiency=0.9",
-                                                       "pcie_gigabytes_per_second=128",
-                                                       "placement=RANDOM_HOSTS",
-                                                       "queue_pairs=3",
-                                                       "routing=ecmp",
-                                                       "nccl_version=2.27",
-                                                       "buffers=shallow",
-                                                       "send_window_kib=3",
-                                                       "collective_window_kib=6",
-                                                       "tor_round_trip_us=7",
-                                                       "pod_round_trip_us=8",
-                                                       "core_round_trip_us=9",
-                                                       "degraded={gpu: 7 compute_factor: 0.5}",
-                                                       "degraded={gpu: 8 nic_factor: 0.25}"});
+  const ClusterSpec c =
+      load_cluster("meta-roce-24k", {"name=mine",
+                                     "topology=rail-optimized",
+                                     "gpus=4096",
+                                     "gpus_per_host=4",
+                                     "gpus_per_tor=8",
+                                     "gpus_per_pod=64",
+                                     "tor_uplinks=5",
+                                     "pod_oversubscription=1.5",
+                                     "nvlink_gigabytes_per_second=900",
+                                     "nic_gigabits_per_second=800",
+                                     "nic_efficiency=0.9",
+                                     "pcie_gigabytes_per_second=128",
+                                     "placement=RANDOM_HOSTS",
+                                     "queue_pairs=3",
+                                     "routing=ecmp",
+                                     "nccl_version=2.27",
+                                     "buffers=shallow",
+                                     "send_window_kib=3",
+                                     "collective_window_kib=6",
+                                     "tor_round_trip_us=7",
+                                     "pod_round_trip_us=8",
+                                     "core_round_trip_us=9",
+                                     "storage_network={path: TRAINING servers: 10 "
+                                     "server_gigabits_per_second: 11 host_gigabits_per_second: 12 "
+                                     "hosts_per_switch: 13 oversubscription: 14}",
+                                     "degraded={gpu: 7 compute_factor: 0.5}",
+                                     "degraded={gpu: 8 nic_factor: 0.25}"});
   EXPECT_EQ(c.name, "mine");
   EXPECT_EQ(c.topology, "rail-optimized");
   EXPECT_THAT((std::vector<int64_t>{c.gpus, c.gpus_per_host, c.gpus_per_tor, c.gpus_per_pod,
@@ -191,6 +195,12 @@ TEST(LoadScenario, every_field_of_a_cluster_arrives) {
   EXPECT_EQ(c.collective_window, kibibytes(6));
   EXPECT_THAT((std::vector<double>{c.tor_round_trip_us, c.pod_round_trip_us, c.core_round_trip_us}),
               ElementsAre(7, 8, 9));
+  EXPECT_EQ(c.storage.path, StorageNetwork::Path::kTraining);
+  EXPECT_EQ(c.storage.servers, 10);
+  EXPECT_EQ(c.storage.server, gigabits_per_second(11));
+  EXPECT_EQ(c.storage.host, gigabits_per_second(12));
+  EXPECT_EQ(c.storage.hosts_per_switch, 13);
+  EXPECT_EQ(c.storage.oversubscription, 14);
   ASSERT_EQ(c.degraded.size(), 2U);
   EXPECT_EQ(c.degraded[0].gpu, 7);
   EXPECT_EQ(c.degraded[0].compute_factor, 0.5);
@@ -226,6 +236,40 @@ std::string line_of(const std::string& text, const std::string& field) {
     if (line.find(field + ":") != std::string::npos) return line;
   }
   return "";
+}
+
+// A plan written out is the row that it spells.
+TEST(LoadScenario, collectives_and_traffic_arrive) {
+  const Scenario s =
+      load_scenario("llama3-405b-16384",
+                    {"collectives={kind: ALL_REDUCE communicator: DP algorithm: \"hierarchical\"}",
+                     "collectives={kind: ALL_REDUCE phases {kind: REDUCE_SCATTER group: NODE} "
+                     "phases {kind: ALL_REDUCE group: RAIL} "
+                     "phases {kind: ALL_GATHER group: NODE}}",
+                     "collectives={kind: ALL_GATHER communicator: TP phases {kind: ALL_GATHER "
+                     "algorithm: \"ring\" channels: 3 "
+                     "efficiency: 0.5}}",
+                     "other_traffic={saving: true save_begins_s: 2 save_left: 0.25 tor_uplinks: "
+                     "0.1 pod_uplinks: 0.2}"});
+  ASSERT_EQ(s.collectives.size(), 3U);
+  EXPECT_EQ(s.collectives[0].phases, s.collectives[1].phases);
+  EXPECT_EQ(s.collectives[0].phases.size(), 3U);
+  EXPECT_TRUE(s.collectives[0].communicators.test(static_cast<size_t>(Communicator::kGradient)));
+  EXPECT_FALSE(s.collectives[0].communicators.test(static_cast<size_t>(Communicator::kTensor)));
+  EXPECT_TRUE(s.collectives[1].communicators.all());
+  const CollectivePhase ring{.kind = CollectiveKind::kAllGather,
+                             .part = GroupPart::kAll,
+                             .algorithm = Algorithm::kRing,
+                             .channels = 3,
+                             .efficiency = 0.5};
+  EXPECT_EQ(s.collectives[2].phases, std::vector{ring});
+  EXPECT_EQ(s.collectives[2].communicators.count(), 1U);
+  EXPECT_TRUE(s.other_traffic.saving);
+  EXPECT_FALSE(s.other_traffic.loading);
+  EXPECT_EQ(s.other_traffic.save_begins, seconds(2));
+  EXPECT_EQ(s.other_traffic.save_left, 0.25);
+  EXPECT_EQ(s.other_traffic.tor_uplinks, 0.1);
+  EXPECT_EQ(s.other_traffic.pod_uplinks, 0.2);
 }
 
 TEST(LoadScenario, every_field_of_the_effective_text_says_where_it_comes_from) {
