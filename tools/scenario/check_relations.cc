@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/models/data_type_names.h"
 #include "tools/scenario/known_names.h"
 #include "workloads/schedules/schedule.h"
 #include "workloads/stage_layout.h"
@@ -49,6 +50,7 @@ class RelationCheck {
     degraded();
     names();
     attention_kernel();
+    precision();
     weeks();
   }
 
@@ -88,11 +90,15 @@ class RelationCheck {
   void experts() {
     const ModelArchitecture& m = s_.model;
     if (!sound({"model.experts", "model.experts_per_token", "model.first_dense_layers",
-                "model.expert_ffn", "parallel.ep", "parallel.dp", "parallel.tp"})) {
+                "model.expert_ffn", "parallel.ep", "parallel.expert_tp", "parallel.dp",
+                "parallel.tp"})) {
       return;
     }
     if (!m.is_moe()) {
       if (p_.ep > 1) fault("parallel.ep", "the model has no experts to share out", "1");
+      if (p_.expert_ranks() != p_.tp) {
+        fault("parallel.expert_tp", "the model has no experts to share", fmt::format("0 or {}", p_.tp));
+      }
       return;
     }
     if (m.experts_per_token < 1 || m.experts_per_token > m.experts) {
@@ -271,7 +277,9 @@ class RelationCheck {
     if (sound({"cluster.gpus"}) && s_.gpus > s_.cluster.gpus) {
       fault("gpus", fmt::format("{} GPUs are more than the cluster has", s_.gpus),
             fmt::format("1 to {}", s_.cluster.gpus));
-    } else if (sound({"cluster"}) && s_.gpus > usable_gpus(s_.cluster)) {
+    } else if (sound({"cluster.gpus", "cluster.gpus_per_host", "cluster.unavailable_hosts",
+                      "cluster.unavailable_fraction"}) &&
+               s_.gpus > usable_gpus(s_.cluster)) {
       fault("gpus",
             fmt::format("{} GPUs are more than the {} on available hosts", s_.gpus,
                         usable_gpus(s_.cluster)),
@@ -452,6 +460,20 @@ class RelationCheck {
                              s_.software.attention_kernel),
                  fmt::format("{}", fmt::join(names, ", ")),
                  nearest_name(s_.software.attention_kernel, names));
+  }
+
+  // Utilisation is a share of the peak of the type.
+  void precision() {
+    const DataType asked = s_.training.precision;
+    const auto has = [&](DataType type) { return s_.profile.peak_of(type).per_second() > 0; };
+    if (!sound({"profile", "training.precision"}) || has(asked)) return;
+    std::vector<std::string_view> types;
+    for (size_t type = 0; type < kDataTypeNames.size(); ++type) {
+      if (has(static_cast<DataType>(type))) types.push_back(kDataTypeNames[type]);
+    }
+    fault("training.precision",
+          fmt::format("profile {} has no peak for {}", s_.profile.name, data_type_name(asked)),
+          fmt::format("{}", fmt::join(types, ", ")));
   }
 
   const Scenario& s_;
