@@ -6,10 +6,12 @@
 
 #include "sim/base/error.h"
 #include "sim/executor/step_executor.h"
+#include "sim/models/data_type_names.h"
 #include "sim/symmetry/folded_job.h"
 #include "sim/symmetry/shared_fabric.h"
 #include "tools/simulation/link_use.h"
 #include "tools/simulation/schedule_passes.h"
+#include "tools/simulation/step_length.h"
 #include "tools/simulation/step_path.h"
 #include "tools/simulation/step_trace.h"
 #include "tools/simulation/trace_layers.h"
@@ -96,7 +98,8 @@ void fill_account(const FoldedJob& job, const StepOutcome& outcome, int64_t stag
 
 // A loader that may be ahead hides behind the step, and limits its rate where it is slower; one
 // that may not comes on top.
-void wait_for_loader(const Training& training, StepResult& result) {
+void wait_for_loader(const Scenario& scenario, StepResult& result) {
+  const Training& training = scenario.training;
   if (training.loader.tokens_per_second <= 0) return;
   const Duration loads = seconds_rounded_up(static_cast<double>(training.tokens()) /
                                             training.loader.tokens_per_second);
@@ -104,6 +107,7 @@ void wait_for_loader(const Training& training, StepResult& result) {
   const Duration wait = std::max(Duration::zero(), loads - hidden);
   constexpr auto kLoader = static_cast<size_t>(TimeTerm::kLoader);
   result.step_time += wait;
+  check_step_length(scenario, result.step_time);
   result.account_rank_nanoseconds[kLoader] += wait.nanoseconds() * result.gpus;
   for (TimeAccount& stage : result.stage_account) stage[kLoader] += wait;
   for (RankClassTime& alike : result.class_account) {
@@ -176,11 +180,20 @@ std::vector<RankClassId> traced_classes(const FoldedJob& folded, const StepOptio
   return traced;
 }
 
+std::string dtype_of(const Training& training) {
+  std::string name(data_type_name(training.precision));
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+    return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return name;
+}
+
 // What the step of one job says. Takes the job's graph and costs: nothing needs them any more.
 StepSimulation answer(JobOnMachine& job, const MachineState& machine, const FoldedJob& folded,
                       const StepOutcome& outcome, const StepOptions& options) {
   const Scenario& scenario = job.scenario;
   throw_deadlock(scenario, outcome.deadlock, outcome.is_cut_off);
+  check_step_length(scenario, outcome.makespan);
   StepSimulation out;
   StepResult& result = out.result;
   result.scenario = scenario.name;
@@ -191,9 +204,9 @@ StepSimulation answer(JobOnMachine& job, const MachineState& machine, const Fold
   result.model_flops_causal = flops.causal;
   result.model_flops_full = flops.full;
   result.peak = scenario.profile.peak_of(scenario.training.precision);
-  result.dtype = scenario.training.precision == DataType::kFp8 ? "fp8" : "bf16";
+  result.dtype = dtype_of(scenario.training);
   fill_account(folded, outcome, scenario.plan.pp, result);
-  wait_for_loader(scenario.training, result);
+  wait_for_loader(scenario, result);
   const ScheduleShape shape = schedule_shape(scenario.plan, scenario.training);
   const MemoryQuestion memory{scenario.model, scenario.plan, scenario.training, scenario.software,
                               job.schedule,   shape,         job.layouts};
@@ -258,6 +271,7 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
     const OtherJob* other = j == 0 ? nullptr : &scenario.other_jobs[j - 1];
     const Scenario& of = other == nullptr ? scenario : other->scenario;
     JobOnMachine alone(of, machine, j);
+    check_work_length(of, alone.graph, alone.costs);
     const StepResult result = simulate_alone(alone, machine, untraced).result;
     shares.push_back({.name = of.name,
                       .gpus = of.gpus,
@@ -266,6 +280,7 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
                       .mfu_alone = result.mfu_causal()});
     jobs.push_back(std::make_unique<JobOnMachine>(of, machine, j));
   }
+  check_repeated_steps(scenario, shares);
   std::vector<MappedJob> mapped;
   for (const auto& job : jobs) mapped.push_back({job->graph, job->machine, job->map});
   std::vector<JobClasses> classes;
@@ -307,6 +322,7 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   StepSimulation out;
   if (scenario.other_jobs.empty()) {
     JobOnMachine job(scenario, machine, 0);
+    check_work_length(scenario, job.graph, job.costs);
     out = simulate_alone(job, machine, options);
   } else {
     out = simulate_together(scenario, machine, options);
