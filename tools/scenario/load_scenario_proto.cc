@@ -193,8 +193,14 @@ void read_failure_log(ReliabilityRequest* reliability, int64_t gpus, SpecReport*
     reliability->log = std::move(log.classes);
     warnings->insert(warnings->end(), log.warnings.begin(), log.warnings.end());
   } catch (const SpecError& error) {
-    // The log's own lines are the places to mend.
-    for (const Fault& fault : error.faults()) report->add(fault);
+    // The log's own lines are the places to mend; of a log that cannot be read, its name.
+    for (Fault fault : error.faults()) {
+      if (fault.line == 0) {
+        fault.field = "reliability.failure_log";
+        fault.allowed = "a CSV file with columns class and time_s, time_h or time_d";
+      }
+      report->add(std::move(fault));
+    }
     report->mark_faulty("reliability.failure_log");
   }
 }

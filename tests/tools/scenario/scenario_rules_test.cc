@@ -70,6 +70,7 @@ const std::vector<Rule>& rules() {
        "software.attention_kernel",
        "did you mean \"cudnn9\"?"},
       {{"cluster.routing=ecpm"}, "cluster.routing", "did you mean \"ecmp\"?"},
+      {{"reliability.failure_log=no/such/file"}, "reliability.failure_log", "cannot be opened"},
       {{"reliability.base=llama3-54-day"}, "reliability.base", "did you mean \"llama3-54-days\"?"},
       {{"checkpoint.policy=asink"}, "checkpoint.policy", "did you mean \"async\"?"},
       {{"recovery.policy=restart-with-spare"},
