@@ -372,6 +372,21 @@ TEST(CampaignSpec, every_fault_of_a_request_is_named_at_once) {
   }
 }
 
+TEST(Campaign, a_scale_multiplies_episodes_above_1_as_below) {
+  double last = 0;
+  for (const double scale : {0.25, 1.0, 4.0, 16.0}) {
+    CampaignRequest request = llama3_request(4);
+    request.run.days = 20;
+    request.reliability.base = "none";
+    request.reliability.slow = {
+        {.name = "fail_slow_network", .scale = scale, .rate_per_hour = 0.05}};
+    const double slowed =
+        run(request).time_account_seconds()[static_cast<size_t>(RunTerm::kSlowdown)];
+    EXPECT_GT(slowed, 2 * last) << scale;
+    last = slowed;
+  }
+}
+
 TEST(CampaignSpec, a_save_longer_than_its_interval_warns) {
   CampaignRequest request = llama3_request(1);
   request.checkpoint.interval_s = 20;
