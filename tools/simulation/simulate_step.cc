@@ -271,7 +271,7 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
     const OtherJob* other = j == 0 ? nullptr : &scenario.other_jobs[j - 1];
     const Scenario& of = other == nullptr ? scenario : other->scenario;
     JobOnMachine alone(of, machine, j);
-    check_work_length(of, alone.graph, alone.costs);
+    check_work_length(alone);
     const StepResult result = simulate_alone(alone, machine, untraced).result;
     shares.push_back({.name = of.name,
                       .gpus = of.gpus,
@@ -322,7 +322,7 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   StepSimulation out;
   if (scenario.other_jobs.empty()) {
     JobOnMachine job(scenario, machine, 0);
-    check_work_length(scenario, job.graph, job.costs);
+    check_work_length(job);
     out = simulate_alone(job, machine, options);
   } else {
     out = simulate_together(scenario, machine, options);

@@ -21,6 +21,20 @@ constexpr int64_t kMostRepeats = 1000;
                                            longest_step(scenario).seconds(), scenario.gpus)}});
 }
 
+double slowest_factor(const TypedVector<RankId, double>& factors) {
+  const std::vector<double>& all = factors.values();
+  return *std::min_element(all.begin(), all.end());
+}
+
+// Of the work of the mean rank.
+double largest_share(const OpGraph& graph) {
+  double most = 1;
+  for (const UnevenLoad& load : graph.uneven) {
+    for (const double factor : load.factors) most = std::max(most, factor);
+  }
+  return most;
+}
+
 }  // namespace
 
 Duration longest_step(const Scenario& scenario) {
@@ -28,12 +42,14 @@ Duration longest_step(const Scenario& scenario) {
                      std::max(scenario.gpus, scenario.profile.sms));
 }
 
-void check_work_length(const Scenario& scenario, const OpGraph& graph, const CostedGraph& costs) {
-  for (const Program& program : graph.programs) {
-    TypedVector<WorkId, double> seconds(graph.works.size(), 0.0);
+void check_work_length(const JobOnMachine& job) {
+  const Scenario& scenario = job.scenario;
+  const double slower = largest_share(job.graph) / slowest_factor(job.factors);
+  for (const Program& program : job.graph.programs) {
+    TypedVector<WorkId, double> seconds(job.graph.works.size(), 0.0);
     double sum = 0;
     for (const Op& op : program.ops) {
-      const double time = costs.works[op.work].total.seconds();
+      const double time = slower * job.costs.works[op.work].total.seconds();
       seconds[op.work] += time;
       sum += time;
     }
@@ -43,7 +59,7 @@ void check_work_length(const Scenario& scenario, const OpGraph& graph, const Cos
       if (seconds[WorkId(w)] > seconds[WorkId(most)]) most = w;
     }
     refuse(scenario, fmt::format("takes {:.3g} s or longer, \"{}\" alone {:.3g} s", sum,
-                                 graph.works[WorkId(most)].name, seconds[WorkId(most)]));
+                                 job.graph.works[WorkId(most)].name, seconds[WorkId(most)]));
   }
 }
 

@@ -8,18 +8,17 @@
 
 #include <vector>
 
-#include "sim/costing/cost_pass.h"
 #include "sim/metrics/step_result.h"
-#include "sim/opgraph/op_graph.h"
 #include "tools/scenario/scenario.h"
+#include "tools/simulation/job_on_machine.h"
 
 namespace herdsim {
 
 Duration longest_step(const Scenario& scenario);
 
 // Throws: SpecError that names the work which takes most of a rank's time, where the kernels of a
-// stage alone take longer.
-void check_work_length(const Scenario& scenario, const OpGraph& graph, const CostedGraph& costs);
+// stage alone take longer on the slowest GPU.
+void check_work_length(const JobOnMachine& job);
 
 // Throws: SpecError where the step takes longer.
 void check_step_length(const Scenario& scenario, Duration step);

@@ -32,7 +32,8 @@ TEST(StepLength, what_64_bits_of_nanoseconds_do_not_hold_is_refused) {
   EXPECT_EQ(fault_of({}), "");
   EXPECT_EQ(fault_of({"software.host_milliseconds_per_step=1e7"}), "");
   for (const std::string set : {"software.clock_factor=1e-300", "software.clock_factor=1e-9",
-                                "profile.launch.floor_microseconds=1e18"}) {
+                                "profile.launch.floor_microseconds=1e18",
+                                "cluster.degraded={gpu: 1 compute_factor: 1e-12}"}) {
     EXPECT_THAT(fault_of({set}), HasSubstr("llama3-8b-1024: step: takes ")) << set;
     EXPECT_THAT(fault_of({set}), HasSubstr("s or longer, \"")) << set;
   }
