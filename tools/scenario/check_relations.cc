@@ -20,8 +20,8 @@ namespace {
 constexpr double kMaxParameters = 1e15;
 constexpr double kMaxElements = 1e17;
 constexpr double kMaxTokens = 1e15;
-// Each takes some hundred bytes in the simulator.
-constexpr double kMaxPasses = 1e8;
+// Each takes a kilobyte in the simulator, and some microseconds.
+constexpr double kMaxPasses = 2e7;
 
 std::string divisors_of(int64_t n, int64_t limit) {
   std::vector<int64_t> divisors;
@@ -317,7 +317,7 @@ class RelationCheck {
   // Amounts that later code multiplies in 64 bits, and a number of passes that memory holds.
   void step_size() {
     if (!sound({"training.sequence_length", "training.global_batch", "parallel.micro_batch",
-                "parallel.dp", "parallel.pp", "parallel.virtual_stages", "model"})) {
+                "parallel.dp", "parallel.pp", "parallel.virtual_stages", "model.layers"})) {
       return;
     }
     const auto d = [](int64_t n) { return static_cast<double>(n); };
@@ -335,12 +335,13 @@ class RelationCheck {
       fault("training.global_batch", "too many tokens a step",
             fmt::format("sequence_length * global_batch up to {:.0e}", kMaxTokens));
     }
-    const double passes = d(s_.training.global_batch) / (d(p_.dp) * d(p_.micro_batch)) * d(p_.pp) *
-                          d(p_.virtual_stages);
+    const double depth = std::max(d(m.layers), d(p_.pp) * d(p_.virtual_stages));
+    const double passes = d(s_.training.global_batch) / (d(p_.dp) * d(p_.micro_batch)) * depth;
     if (passes > kMaxPasses) {
       fault("training.global_batch",
-            fmt::format("{:.1g} passes of a micro-batch through a model chunk a step", passes),
-            fmt::format("global_batch / (dp * micro_batch) * pp * virtual_stages up to {:.0e}",
+            fmt::format("{:.1g} passes of a micro-batch through a layer or model chunk a step",
+                        passes),
+            fmt::format("global_batch / (dp * micro_batch) * layers, or pp * virtual_stages, up to {:.0e}",
                         kMaxPasses));
     }
   }
