@@ -192,6 +192,9 @@ void append_cluster_faults(const ClusterSpec& spec, std::string_view prefix, Fau
                                 : "switch_ports",
               "is negative", "0 or more");
   }
+  if (spec.switch_ports == 1) {
+    check.add("switch_ports", "a switch of one port joins nothing", "0, or 2 and more");
+  }
   if (!(spec.pod_oversubscription >= 0.01 && spec.pod_oversubscription <= 1e6)) {
     check.add("pod_oversubscription", fmt::format("{}", spec.pod_oversubscription),
               "0.01 to 1000000; 1 is full bisection");

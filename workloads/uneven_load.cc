@@ -1,5 +1,6 @@
 #include "workloads/uneven_load.h"
 
+#include <algorithm>
 #include <boost/random/lognormal_distribution.hpp>
 #include <cmath>
 
@@ -24,7 +25,7 @@ class Packing {
   // Adds what the tokens of the next sequence attend to, to the context rank that has their chunk.
   void add_sequence(std::vector<double>& work) {
     const auto ranks = static_cast<int64_t>(work.size());
-    const int64_t chunk = length_ / (2 * ranks);
+    const int64_t chunk = std::max<int64_t>(1, length_ / (2 * ranks));
     for (int64_t at = 0; at < length_;) {
       const int64_t length = std::min(next_length(), length_ - at);
       // A document reaches over chunks; of each it adds the rows there.
@@ -53,6 +54,20 @@ class Packing {
 };
 
 }  // namespace
+
+double mean_packed_tokens(const DocumentLengths& documents, int64_t sequence_length) {
+  // E[clamp(X, 1, L)] = P(X < 1) + E[X; 1 <= X <= L] + L P(X > L).
+  const double mean = documents.mean_tokens, sigma = documents.sigma;
+  const auto longest = static_cast<double>(sequence_length);
+  if (sigma == 0) return std::clamp(mean, 1.0, longest);
+  const double mu = std::log(mean) - 0.5 * sigma * sigma;
+  const auto below = [&](double x, double shift) {
+    return 0.5 * std::erfc(-((std::log(x) - mu) / sigma - shift) / std::sqrt(2.0));
+  };
+  const double clamped = below(1, 0) + mean * (below(longest, sigma) - below(1, sigma)) +
+                         longest * (1 - below(longest, 0));
+  return std::clamp(clamped, 1.0, longest);
+}
 
 double mean_document_mask(const DocumentLengths& documents, int64_t sequence_length) {
   // The relative error of the mean is below 3 % of its spread.

@@ -17,6 +17,10 @@
 
 namespace herdsim {
 
+// Tokens of a document in the mean, none shorter than one or longer than the sequence: a sequence
+// has about its length over this of them. Requires: documents.mean_tokens > 0.
+double mean_packed_tokens(const DocumentLengths& documents, int64_t sequence_length);
+
 // Share of the causal triangle that documents leave of a sequence, in the mean. Requires:
 // documents.mean_tokens > 0. Ensures: a value in (0, 1]; the same for the same arguments.
 double mean_document_mask(const DocumentLengths& documents, int64_t sequence_length);

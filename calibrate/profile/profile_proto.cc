@@ -277,8 +277,9 @@ void read_device(const profile::Device& device, const Place& place, DeviceProfil
     if (!(value >= 0) || !std::isfinite(value))
       place.fault(field, fmt::format("{} is negative", value), "0 or more");
   }
-  if (device.sms() <= 0)
-    place.fault("sms", fmt::format("{} is not positive", device.sms()), "1 or more");
+  constexpr int64_t kMostSms = 1'000'000;
+  if (device.sms() <= 0 || device.sms() > kMostSms)
+    place.fault("sms", fmt::format("{} is out of range", device.sms()), fmt::format("1 to {}", kMostSms));
   out.sms = device.sms();
   out.board_watts = device.board_watts();
   out.device_provenance = provenance(device.source(), place.child("source"));
@@ -363,8 +364,10 @@ AttentionCurve read_attention_curve(const profile::AttentionCurve& in, const Pla
                      .causal = in.causal(),
                      .head_dim = in.head_dim()};
   if (in.head_dim() <= 0) place.fault("head_dim", "is not positive", "1 or more");
+  // A device that is itself at fault has no peak to hold the curve to.
+  const double peak = device.peak_of(DataType::kBf16).teraflops();
   out.teraflops = curve(place, "kv_tokens", numbers(in.kv_tokens()), "teraflops",
-                        numbers(in.teraflops()), 0, device.peak_of(DataType::kBf16).teraflops());
+                        numbers(in.teraflops()), 0, peak > 0 ? peak : kNoLimit);
   check_time_grows(place, "teraflops", out.teraflops, 2.0);
   out.provenance = provenance(in.source(), place.child("source"));
   check_step(place, "tile_rows", in.tile_rows());

@@ -7,12 +7,12 @@
 #include <iterator>
 
 #include "calibrate/profile/profile_file.h"
+#include "sim/models/data_type_names.h"
 
 namespace herdsim {
 namespace {
 
 constexpr size_t kLineWidth = 118;
-constexpr std::array<std::string_view, 4> kDataTypeNames = {"BF16", "FP8", "FP16", "FP32"};
 constexpr std::array<std::string_view, 3> kStreamNames = {"FUSED", "FRAMEWORK", "OPTIMIZER"};
 
 // Five significant digits without an exponent, the shortest such text.
@@ -140,7 +140,7 @@ void write_device(Writer& out, const DeviceProfile& p) {
 
 void write_gemm(Writer& out, const GemmSurface& surface) {
   out.open("gemm");
-  out.field("dtype", kDataTypeNames[static_cast<size_t>(surface.dtype)]);
+  out.field("dtype", data_type_name(surface.dtype));
   out.source(surface.provenance);
   const auto& axes = surface.nanoseconds.axes();
   out.list("m", axes[0].nodes());

@@ -160,11 +160,12 @@ CheckpointTier costed(const TierRow& row, const CheckpointSize& size, const Stor
 }
 
 int64_t steps_covering(Duration time, Duration step) {
-  return std::max<int64_t>(1, (time.nanoseconds() + step.nanoseconds() - 1) / step.nanoseconds());
+  return std::max<int64_t>(1, (time + step - nanoseconds(1)).nanoseconds() / step.nanoseconds());
 }
 
 int64_t steps_nearest(Duration time, Duration step) {
-  return std::max<int64_t>(1, (time.nanoseconds() + step.nanoseconds() / 2) / step.nanoseconds());
+  return std::max<int64_t>(
+      1, (time + nanoseconds(step.nanoseconds() / 2)).nanoseconds() / step.nanoseconds());
 }
 
 }  // namespace

@@ -42,8 +42,9 @@ struct KernelCoster {
 
 // Rounded up. In ticks: through seconds and back, 3 ns would become 4.
 Duration scaled(Duration time, double factor) {
-  return nanoseconds(
-      static_cast<int64_t>(std::ceil(static_cast<double>(time.nanoseconds()) * factor)));
+  const double ticks = std::ceil(static_cast<double>(time.nanoseconds()) * factor);
+  const auto most = static_cast<double>(Duration::infinite().nanoseconds());
+  return ticks < most ? nanoseconds(static_cast<int64_t>(ticks)) : Duration::infinite();
 }
 
 // Memory streams run at the memory's clock; products and attention at the cores'.

@@ -14,7 +14,7 @@ namespace {
 constexpr double kDay = 86'400;
 // A replica of more disturbances would take long, and nothing trains at such rates: a year of
 // 131,072 GPUs has 23,000.
-constexpr double kMostFailures = 1e6;
+constexpr double kMostEvents = 1e6;
 
 void require(bool good, std::string_view field, std::string problem, std::string_view allowed,
              Faults& faults) {
@@ -242,6 +242,23 @@ void apply_measured_restart(CampaignSpec& spec) {
   }
 }
 
+// Times beyond would add up to more than the clock holds. A store that never ends a save counts as 36,500 days.
+void check_length_of_moves(const CheckpointPlan& plan) {
+  constexpr Duration kLongest = days(40'000);
+  Faults faults;
+  for (const CheckpointTier& tier : plan.tiers) {
+    const std::string_view medium = kMediumNames[static_cast<size_t>(tier.medium)];
+    const Duration save = std::max(tier.block, tier.persist);
+    require(save <= kLongest, "checkpoint.storage",
+            fmt::format("a save to the {} takes {:.3g} s", medium, save.seconds()),
+            "bandwidths and times that end it within 40,000 days", faults);
+    require(tier.load <= kLongest, "checkpoint.storage",
+            fmt::format("a load from the {} takes {:.3g} s", medium, tier.load.seconds()),
+            "bandwidths and times that end it within 40,000 days", faults);
+  }
+  faults.throw_if_any();
+}
+
 // A store that all saves of the horizon, or the last ones that are asked for, do not fit into keeps those that do.
 void keep_what_fits(CampaignSpec& spec) {
   CheckpointRequest& c = spec.request.checkpoint;
@@ -266,7 +283,7 @@ int64_t steps_for(double tokens, int64_t tokens_per_step) {
       1, static_cast<int64_t>(std::ceil(tokens / static_cast<double>(tokens_per_step))));
 }
 
-void check_number_of_failures(const CampaignSpec& spec) {
+void check_number_of_events(const CampaignSpec& spec) {
   double rate = 0;
   for (const CampaignClass& c : spec.classes) {
     rate += c.row.rate_per_hour * std::max(1.0, c.scale) *
@@ -275,12 +292,20 @@ void check_number_of_failures(const CampaignSpec& spec) {
   Duration horizon = spec.horizon;
   if (spec.target_steps > 0)
     horizon = std::min(horizon, spec.request.nominal_step * spec.target_steps * kLongestOverIdeal);
-  const double failures = rate * horizon.seconds() / 3600;
-  if (failures <= kMostFailures) return;
-  throw SpecError(
-      {{.field = "reliability.rate_scale",
-        .problem = fmt::format("{:.2g} failures in one replica", failures),
-        .allowed = fmt::format("rates and a horizon that give up to {:.0e}", kMostFailures)}});
+  Faults faults;
+  const auto limit = [&](double rate_per_hour, std::string field, std::string_view what) {
+    const double count = rate_per_hour * horizon.seconds() / 3600;
+    require(count <= kMostEvents, field, fmt::format("{:.2g} {} in one replica", count, what),
+            fmt::format("rates and a horizon that give up to {:.0e}", kMostEvents), faults);
+  };
+  limit(rate, "reliability.rate_scale", "failures");
+  for (const CampaignSlow& slow : spec.slow) {
+    if (slow.row.kind != SlowKind::kEpisodes) continue;
+    limit(slow.row.rate_per_hour * std::max(1.0, slow.scale) *
+              static_cast<double>(spec.request.machine.units(slow.row.per)),
+          fmt::format("reliability.slow.{}.rate_per_hour", slow.row.name), "episodes");
+  }
+  faults.throw_if_any();
 }
 
 }  // namespace
@@ -332,7 +357,7 @@ CampaignSpec resolve(const CampaignRequest& r) {
   spec.interval_rule = policies.rule->rule;
   if (r.run.days > 0) spec.horizon = seconds_rounded_up(r.run.days * kDay);
   if (r.run.tokens > 0) spec.target_steps = steps_for(r.run.tokens, r.tokens_per_step);
-  check_number_of_failures(spec);
+  check_number_of_events(spec);
   const CheckpointSize size{.total = r.checkpoint.bytes,
                             .gpus = machine.gpus,
                             .gpus_per_host = machine.gpus_per_host,
@@ -350,6 +375,7 @@ CampaignSpec resolve(const CampaignRequest& r) {
   }
   spec.checkpoints = plan_checkpoints(*policies.checkpoint, interval, size, storage, r.nominal_step,
                                       r.checkpoint.others);
+  check_length_of_moves(spec.checkpoints);
   spec.warnings = warnings_of(spec);
   keep_what_fits(spec);
   return spec;

@@ -28,7 +28,8 @@ void Replica::start_training() {
 void Replica::begin_stretch(Duration delay) {
   Condition condition = slow_.condition();
   condition.replicas_away = replicas_away();
-  const Duration step = step_time_.step_time(condition);
+  // Transfers that happen to meet less often do not make a slow machine faster than a sound one.
+  const Duration step = std::max(nominal_, step_time_.step_time(condition));
   const Instant now = engine_.now();
   progress_.begin(now, step, delay, now < outage_until_);
   stretch_begin_ = now;

@@ -9,7 +9,11 @@
 namespace herdsim {
 namespace {
 
-int32_t permille(double factor) { return static_cast<int32_t>(std::lround(1000 * factor)); }
+// A job a million times slower has stopped; beyond, the number would not fit.
+int32_t permille(double factor) {
+  constexpr double kMost = 1e6;
+  return static_cast<int32_t>(std::lround(1000 * std::min(factor, kMost)));
+}
 
 // A clock that stands still would never end a step.
 int32_t clock_permille(double factor) { return std::max(10, permille(factor)); }
@@ -77,8 +81,9 @@ void SlowSource::draw_lasting(uint64_t replica) {
         break;
       }
       case SlowKind::kEpisodes: {
-        const double rate =
-            row.rate_per_hour * static_cast<double>(request.machine.units(row.per)) / 3600;
+        // Above 1 a scale adds episodes; below, next_episode() keeps that share of them.
+        const double rate = row.rate_per_hour * std::max(1.0, scale) *
+                            static_cast<double>(request.machine.units(row.per)) / 3600;
         if (rate > 0)
           episodes_.push_back({.component = i, .stream = stream, .mean_gap_seconds = 1 / rate});
         break;

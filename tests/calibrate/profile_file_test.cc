@@ -197,6 +197,15 @@ TEST(ProfileFile, all_mistakes_are_reported_at_once) {
   EXPECT_GE(faults_of(unknown).size(), 4u);
 }
 
+TEST(ProfileFile, a_fault_of_the_device_raises_no_others) {
+  for (const std::string sms : {"0", "9223372036854775807"}) {
+    const std::vector<Fault> faults =
+        faults_of(with(small_profile_text(), "sms: 100", "sms: " + sms));
+    ASSERT_EQ(faults.size(), 1U) << faults[1].text();
+    EXPECT_EQ(faults[0].allowed, "1 to 1000000");
+  }
+}
+
 TEST(ProfileFile, nothing_and_garbage_are_faults) {
   for (const std::string& text :
        {std::string(), std::string("\n"), std::string("# a comment"), std::string("garbage"),

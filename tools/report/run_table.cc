@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -139,9 +140,12 @@ void add_days(const RunResult& r, TextTable& table) {
   const double tokens = asked ? r.target_tokens : 1e12;
   std::string text = fmt::format("{:.1f} days", r.days_to_tokens(tokens));
   if (r.replicas.size() > 1) {
-    text +=
-        fmt::format(" ({:.1f} to {:.1f} in single runs)", r.days_to_tokens_quantile(tokens, 0.05),
-                    r.days_to_tokens_quantile(tokens, 0.95));
+    // A run that trains nothing never gets there.
+    const auto days = [&](double quantile) {
+      const double of_run = r.days_to_tokens_quantile(tokens, quantile);
+      return std::isfinite(of_run) ? fmt::format("{:.1f}", of_run) : std::string("never");
+    };
+    text += fmt::format(" ({} to {} in single runs)", days(0.05), days(0.95));
   }
   table.add_row({asked ? fmt::format("{:.4g} tokens", tokens) : "a trillion tokens",
                  text + fmt::format("; {:.1f} if nothing failed or slowed down",

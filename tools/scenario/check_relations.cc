@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/models/data_type_names.h"
 #include "tools/scenario/known_names.h"
 #include "workloads/schedules/schedule.h"
 #include "workloads/stage_layout.h"
@@ -19,8 +20,8 @@ namespace {
 constexpr double kMaxParameters = 1e15;
 constexpr double kMaxElements = 1e17;
 constexpr double kMaxTokens = 1e15;
-// Each takes some hundred bytes in the simulator.
-constexpr double kMaxPasses = 1e8;
+// Each takes a kilobyte in the simulator, and some microseconds.
+constexpr double kMaxPasses = 2e7;
 
 std::string divisors_of(int64_t n, int64_t limit) {
   std::vector<int64_t> divisors;
@@ -50,6 +51,7 @@ class RelationCheck {
     names();
     storage_traffic();
     attention_kernel();
+    precision();
     weeks();
   }
 
@@ -89,11 +91,15 @@ class RelationCheck {
   void experts() {
     const ModelArchitecture& m = s_.model;
     if (!sound({"model.experts", "model.experts_per_token", "model.first_dense_layers",
-                "model.expert_ffn", "parallel.ep", "parallel.dp", "parallel.tp"})) {
+                "model.expert_ffn", "parallel.ep", "parallel.expert_tp", "parallel.dp",
+                "parallel.tp"})) {
       return;
     }
     if (!m.is_moe()) {
       if (p_.ep > 1) fault("parallel.ep", "the model has no experts to share out", "1");
+      if (p_.expert_ranks() != p_.tp) {
+        fault("parallel.expert_tp", "the model has no experts to share", fmt::format("0 or {}", p_.tp));
+      }
       return;
     }
     if (m.experts_per_token < 1 || m.experts_per_token > m.experts) {
@@ -272,7 +278,9 @@ class RelationCheck {
     if (sound({"cluster.gpus"}) && s_.gpus > s_.cluster.gpus) {
       fault("gpus", fmt::format("{} GPUs are more than the cluster has", s_.gpus),
             fmt::format("1 to {}", s_.cluster.gpus));
-    } else if (sound({"cluster"}) && s_.gpus > usable_gpus(s_.cluster)) {
+    } else if (sound({"cluster.gpus", "cluster.gpus_per_host", "cluster.unavailable_hosts",
+                      "cluster.unavailable_fraction"}) &&
+               s_.gpus > usable_gpus(s_.cluster)) {
       fault("gpus",
             fmt::format("{} GPUs are more than the {} on available hosts", s_.gpus,
                         usable_gpus(s_.cluster)),
@@ -310,7 +318,7 @@ class RelationCheck {
   // Amounts that later code multiplies in 64 bits, and a number of passes that memory holds.
   void step_size() {
     if (!sound({"training.sequence_length", "training.global_batch", "parallel.micro_batch",
-                "parallel.dp", "parallel.pp", "parallel.virtual_stages", "model"})) {
+                "parallel.dp", "parallel.pp", "parallel.virtual_stages", "model.layers"})) {
       return;
     }
     const auto d = [](int64_t n) { return static_cast<double>(n); };
@@ -328,12 +336,13 @@ class RelationCheck {
       fault("training.global_batch", "too many tokens a step",
             fmt::format("sequence_length * global_batch up to {:.0e}", kMaxTokens));
     }
-    const double passes = d(s_.training.global_batch) / (d(p_.dp) * d(p_.micro_batch)) * d(p_.pp) *
-                          d(p_.virtual_stages);
+    const double depth = std::max(d(m.layers), d(p_.pp) * d(p_.virtual_stages));
+    const double passes = d(s_.training.global_batch) / (d(p_.dp) * d(p_.micro_batch)) * depth;
     if (passes > kMaxPasses) {
       fault("training.global_batch",
-            fmt::format("{:.1g} passes of a micro-batch through a model chunk a step", passes),
-            fmt::format("global_batch / (dp * micro_batch) * pp * virtual_stages up to {:.0e}",
+            fmt::format("{:.1g} passes of a micro-batch through a layer or model chunk a step",
+                        passes),
+            fmt::format("global_batch / (dp * micro_batch) * layers, or pp * virtual_stages, up to {:.0e}",
                         kMaxPasses));
     }
   }
@@ -474,6 +483,20 @@ class RelationCheck {
                              s_.software.attention_kernel),
                  fmt::format("{}", fmt::join(names, ", ")),
                  nearest_name(s_.software.attention_kernel, names));
+  }
+
+  // Utilisation is a share of the peak of the type.
+  void precision() {
+    const DataType asked = s_.training.precision;
+    const auto has = [&](DataType type) { return s_.profile.peak_of(type).per_second() > 0; };
+    if (!sound({"profile", "training.precision"}) || has(asked)) return;
+    std::vector<std::string_view> types;
+    for (size_t type = 0; type < kDataTypeNames.size(); ++type) {
+      if (has(static_cast<DataType>(type))) types.push_back(kDataTypeNames[type]);
+    }
+    fault("training.precision",
+          fmt::format("profile {} has no peak for {}", s_.profile.name, data_type_name(asked)),
+          fmt::format("{}", fmt::join(types, ", ")));
   }
 
   const Scenario& s_;

@@ -125,7 +125,7 @@ class Derivation {
   void documents(spec::Training* t) {
     if (t->documents().mean_tokens() <= 0 ||
         !report_.sound({"training.documents.mean_tokens", "training.documents.sigma",
-                        "training.sequence_length"})) {
+                        "training.sequence_length", "training.global_batch"})) {
       return;
     }
     if (t->document_mask_fraction() != 1) {
@@ -133,9 +133,21 @@ class Derivation {
                   "one of the two");
       return;
     }
-    t->set_document_mask_fraction(mean_document_mask(
-        {.mean_tokens = t->documents().mean_tokens(), .sigma = t->documents().sigma()},
-        t->sequence_length()));
+    const DocumentLengths lengths{.mean_tokens = t->documents().mean_tokens(),
+                                  .sigma = t->documents().sigma()};
+    // Each is drawn.
+    constexpr double kMostInSequence = 2e4, kMostInStep = 2e7;
+    const double in_sequence = static_cast<double>(t->sequence_length()) /
+                               mean_packed_tokens(lengths, t->sequence_length());
+    const double in_step = in_sequence * static_cast<double>(t->global_batch());
+    if (in_sequence > kMostInSequence || in_step > kMostInStep) {
+      report_.add("training.documents.mean_tokens",
+                  fmt::format("{:.2g} documents in a sequence, {:.2g} in a step", in_sequence, in_step),
+                  fmt::format("lengths that give up to {:.0e} in a sequence and {:.0e} in a step",
+                              kMostInSequence, kMostInStep));
+      return;
+    }
+    t->set_document_mask_fraction(mean_document_mask(lengths, t->sequence_length()));
     note("training.document_mask_fraction", "what training.documents leave in the mean");
   }
 
@@ -194,8 +206,14 @@ void read_failure_log(ReliabilityRequest* reliability, int64_t gpus, SpecReport*
     reliability->log = std::move(log.classes);
     warnings->insert(warnings->end(), log.warnings.begin(), log.warnings.end());
   } catch (const SpecError& error) {
-    // The log's own lines are the places to mend.
-    for (const Fault& fault : error.faults()) report->add(fault);
+    // The log's own lines are the places to mend; of a log that cannot be read, its name.
+    for (Fault fault : error.faults()) {
+      if (fault.line == 0) {
+        fault.field = "reliability.failure_log";
+        fault.allowed = "a CSV file with columns class and time_s, time_h or time_d";
+      }
+      report->add(std::move(fault));
+    }
     report->mark_faulty("reliability.failure_log");
   }
 }

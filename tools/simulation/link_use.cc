@@ -172,6 +172,12 @@ class LinkUses {
     }
   }
 
+  // Of a link that is down when the step begins, and comes back, what it is built for.
+  Bandwidth capacity_of(LinkId link) const {
+    const Bandwidth at_begin = step_.capacity[link];
+    return at_begin > Bandwidth() ? at_begin : step_.fabric.links()[link].capacity;
+  }
+
   // The first member's port.
   LinkId own_link(const Lane& lane, uint32_t instance, LinkKind kind) const {
     const RankId rank = step_.graph.grid.member(CommGroupId(instance), lane.communicator, 0);
@@ -189,7 +195,7 @@ class LinkUses {
                  const Loads& loads) {
     if (loads.empty()) return;
     const LinkKind kind = step_.fabric.links()[first].kind;
-    Alike& alike = alike_[{kind, step_.capacity[first].bytes_per_second(), loads}];
+    Alike& alike = alike_[{kind, capacity_of(first).bytes_per_second(), loads}];
     if (alike.links.up + alike.links.down == 0 || order < alike.order) {
       alike.first = first;
       alike.order = order;

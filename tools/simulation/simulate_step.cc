@@ -8,10 +8,12 @@
 #include "sim/base/error.h"
 #include "sim/base/text.h"
 #include "sim/executor/step_executor.h"
+#include "sim/models/data_type_names.h"
 #include "sim/symmetry/folded_job.h"
 #include "sim/symmetry/shared_fabric.h"
 #include "tools/simulation/link_use.h"
 #include "tools/simulation/schedule_passes.h"
+#include "tools/simulation/step_length.h"
 #include "tools/simulation/step_path.h"
 #include "tools/simulation/step_trace.h"
 #include "tools/simulation/storage_flows.h"
@@ -128,12 +130,15 @@ std::vector<TransferLine> transfer_lines(const OpGraph& graph, const JobMap& map
 
 // A loader that may be ahead hides behind the step, and limits its rate where it is slower; one
 // that may not comes on top.
-void wait_for_loader(const Training& training, StepResult& result) {
+void wait_for_loader(const Scenario& scenario, StepResult& result) {
+  const Training& training = scenario.training;
   if (training.loader.tokens_per_second <= 0) return;
   const Duration loads = seconds_rounded_up(static_cast<double>(training.tokens()) /
                                             training.loader.tokens_per_second);
   const Duration hidden = training.loader.prefetch > 0 ? result.step_time : Duration::zero();
-  add_wait(std::max(Duration::zero(), loads - hidden), result);
+  const Duration wait = std::max(Duration::zero(), loads - hidden);
+  check_step_length(scenario, result.step_time + wait);
+  add_wait(wait, result);
 }
 
 // What the scenario asks for and the step leaves out: said, never silently ignored.
@@ -202,11 +207,20 @@ std::vector<RankClassId> traced_classes(const FoldedJob& folded, const StepOptio
   return traced;
 }
 
+std::string dtype_of(const Training& training) {
+  std::string name(data_type_name(training.precision));
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+    return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return name;
+}
+
 // What the step of one job says. Takes the job's graph and costs: nothing needs them any more.
 StepSimulation answer(JobOnMachine& job, const MachineState& machine, const FoldedJob& folded,
                       const StepOutcome& outcome, const StepOptions& options) {
   const Scenario& scenario = job.scenario;
   throw_deadlock(scenario, outcome.deadlock, outcome.is_cut_off);
+  check_step_length(scenario, outcome.makespan);
   StepSimulation out;
   StepResult& result = out.result;
   result.scenario = scenario.name;
@@ -217,9 +231,9 @@ StepSimulation answer(JobOnMachine& job, const MachineState& machine, const Fold
   result.model_flops_causal = flops.causal;
   result.model_flops_full = flops.full;
   result.peak = scenario.profile.peak_of(scenario.training.precision);
-  result.dtype = scenario.training.precision == DataType::kFp8 ? "fp8" : "bf16";
+  result.dtype = dtype_of(scenario.training);
   fill_account(folded, outcome, scenario.plan.pp, result);
-  wait_for_loader(scenario.training, result);
+  wait_for_loader(scenario, result);
   const ScheduleShape shape = schedule_shape(scenario.plan, scenario.training);
   const MemoryQuestion memory{scenario.model, scenario.plan, scenario.training, scenario.software,
                               job.schedule,   shape,         job.layouts};
@@ -326,6 +340,7 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
     const OtherJob* other = j == 0 ? nullptr : &scenario.other_jobs[j - 1];
     const Scenario& of = other == nullptr ? scenario : other->scenario;
     JobOnMachine alone(of, machine, j);
+    check_work_length(alone);
     const StepResult result = simulate_alone(alone, machine, untraced).result;
     shares.push_back({.name = of.name,
                       .gpus = of.gpus,
@@ -334,6 +349,7 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
                       .mfu_alone = result.mfu_causal()});
     jobs.push_back(std::make_unique<JobOnMachine>(of, machine, j));
   }
+  check_repeated_steps(scenario, shares);
   const std::vector<std::unique_ptr<StorageJob>> flows =
       storage_jobs(*jobs.front(), shares.front().alone);
   std::vector<MappedJob> mapped;
@@ -386,6 +402,7 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
   StepSimulation out;
   if (scenario.other_jobs.empty() && !scenario.other_traffic.has_storage()) {
     JobOnMachine job(scenario, machine, 0);
+    check_work_length(job);
     out = simulate_alone(job, machine, options);
   } else {
     out = simulate_together(scenario, machine, options);

@@ -64,7 +64,7 @@ struct StepSimulation {
 };
 
 // Throws: SpecError where the schedule deadlocks, or a dead part of the network halts the job,
-// naming ranks and ops.
+// naming ranks and ops; and where the step is longer than its account can hold (tools/simulation/step_length.h).
 StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options);
 
 }  // namespace herdsim

@@ -24,7 +24,9 @@ FailureDomains failure_domains(const Scenario& scenario) {
   const TopologyFacts facts = topology.facts(cluster);
   machine.rails = topology.has_rails ? rails_of(cluster) : 1;
   machine.planes = facts.planes;
-  machine.gpus_per_tor = (facts.gpus * facts.planes + facts.tors - 1) / facts.tors;
+  // A torus has no ToRs: what fails together is what the cluster says.
+  if (facts.tors > 0)
+    machine.gpus_per_tor = (facts.gpus * facts.planes + facts.tors - 1) / facts.tors;
   machine.gpus_per_pod = facts.gpus_per_pod;
   return machine;
 }

@@ -372,6 +372,56 @@ TEST(CampaignSpec, every_fault_of_a_request_is_named_at_once) {
   }
 }
 
+TEST(CampaignSpec, moves_and_events_beyond_what_can_be_simulated_are_refused) {
+  const auto message_of = [](const CampaignRequest& request) -> std::string {
+    try {
+      run(request);
+    } catch (const SpecError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CampaignRequest request = llama3_request(1);
+  request.checkpoint.storage.copy_out_gb_per_s_per_gpu = 1e-300;
+  EXPECT_NE(message_of(request).find("checkpoint.storage: a save to the"), std::string::npos);
+  request = llama3_request(1);
+  request.checkpoint.storage.measured_load_s = 1e10;
+  EXPECT_NE(message_of(request).find("checkpoint.storage: a load from the"), std::string::npos);
+  request = llama3_request(1);
+  request.reliability.slow = {{.name = "fail_slow_network", .rate_per_hour = 1000}};
+  EXPECT_NE(message_of(request).find("reliability.slow.fail_slow_network.rate_per_hour"),
+            std::string::npos);
+}
+
+// A machine of which any slow part makes the step shorter.
+class FasterWhereSlow final : public StepTimeModel {
+ public:
+  Duration step_time(const Condition& condition) const override {
+    return condition == Condition{} ? milliseconds(6'200) : milliseconds(6'199);
+  }
+};
+
+TEST(Campaign, a_slow_machine_is_never_faster_than_a_sound_one) {
+  const CampaignRequest request = small_request();
+  const RunResult result = run_campaign(resolve(request), FasterWhereSlow(), {});
+  expect_account_adds_up(result, "faster where slow");
+}
+
+TEST(Campaign, a_scale_multiplies_episodes_above_1_as_below) {
+  double last = 0;
+  for (const double scale : {0.25, 1.0, 4.0, 16.0}) {
+    CampaignRequest request = llama3_request(4);
+    request.run.days = 20;
+    request.reliability.base = "none";
+    request.reliability.slow = {
+        {.name = "fail_slow_network", .scale = scale, .rate_per_hour = 0.05}};
+    const double slowed =
+        run(request).time_account_seconds()[static_cast<size_t>(RunTerm::kSlowdown)];
+    EXPECT_GT(slowed, 2 * last) << scale;
+    last = slowed;
+  }
+}
+
 TEST(CampaignSpec, a_save_longer_than_its_interval_warns) {
   CampaignRequest request = llama3_request(1);
   request.checkpoint.interval_s = 20;

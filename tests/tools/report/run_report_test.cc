@@ -120,6 +120,14 @@ TEST(RunReport, json_has_the_documented_keys_and_sums) {
   EXPECT_GT(run["days_to_tokens"]["p95"].get<double>(), run["days_to_tokens"]["p05"].get<double>());
 }
 
+TEST(RunReport, a_run_that_trains_nothing_never_reaches_its_tokens) {
+  RunResult run = synthetic_run();
+  run.replicas.back().steps = 0;
+  EXPECT_THAT(run_table(run), HasSubstr("to never in single runs)"));
+  for (ReplicaResult& replica : run.replicas) replica.steps = 0;
+  EXPECT_THAT(run_table(run), testing::Not(testing::ContainsRegex("[^a-z](inf|nan)[^a-z]")));
+}
+
 TEST(RunReport, a_run_in_which_nothing_can_fail_has_no_rows_for_failures) {
   RunResult run = synthetic_run();
   run.class_names.clear();

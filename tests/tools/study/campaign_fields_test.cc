@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "sim/job/campaign.h"
+#include "tools/scenario/catalog.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/study/failure_rates.h"
 #include "tools/study/scenario_campaign.h"
@@ -212,6 +213,22 @@ TEST(CampaignFields, what_is_given_is_shown_with_its_origin_and_the_rest_as_defa
   EXPECT_THAT(text, testing::ContainsRegex("scale: 2 +# --set"));
   EXPECT_THAT(text, testing::HasSubstr("corruption_detectors: [\"transfer_checksum\"]"));
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("loss_watch")));
+}
+
+// Machines differ in what fails together: a torus has no ToRs.
+TEST(CampaignFields, a_job_on_any_cluster_of_the_catalogue_has_its_weeks) {
+  for (const CatalogEntry& cluster : catalog_entries(CatalogKind::kClusters)) {
+    const Scenario scenario =
+        load_scenario("llama3-8b-1024",
+                      {"cluster.base=" + std::string(cluster.name), "gpus=144", "parallel.dp=144",
+                       "training.global_batch=144", "reliability.base=shared-fleet"});
+    const CampaignRequest request =
+        campaign_request(scenario, {.days = 2, .replicas = 1}, seconds(2));
+    EXPECT_GT(request.machine.gpus_per_tor, 0) << cluster.name;
+    const PaceOfTheSlowest model({.nominal = seconds(2), .data_parallel = scenario.plan.dp});
+    EXPECT_GT(run_campaign(resolve(request), model, {}).effective_training_time(), 0)
+        << cluster.name;
+  }
 }
 
 // Two jobs on one store: neither notices the other while it is ample, and each has its own answer
