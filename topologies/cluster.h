@@ -36,6 +36,7 @@ struct Degradation {
   Duration lasts = Duration::infinite();
 
   bool is_lasting() const { return at == Duration::zero() && lasts == Duration::infinite(); }
+  friend bool operator==(const Degradation&, const Degradation&) = default;
 };
 
 // How ranks are laid on GPUs: rows of placements().
@@ -78,6 +79,8 @@ struct ClusterSpec {
   Bytes send_window = mebibytes(1), collective_window = mebibytes(4);
   double tor_round_trip_us = 4, pod_round_trip_us = 10, core_round_trip_us = 25;
   std::vector<Degradation> degraded;
+
+  friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 
 // Closed forms of a topology, which the built graph must agree with.

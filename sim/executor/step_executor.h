@@ -73,15 +73,13 @@ struct ExecutionChoice {
   std::optional<TimeTerm> free_transfers;
 };
 
-StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const JobMap& map,
-                         const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu,
-                         const ExecutionChoice& choice = {});
+StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const FoldedJob& job,
+                         const NcclTuning& tuning, int64_t sms_per_gpu, const ExecutionChoice& choice = {});
 
 // A job among others on the same links.
 struct SharingJob {
   const OpGraph& graph;
   const CostedGraph& costs;
-  const JobMap& map;
   const FoldedJob& job;  // of fold_together(): one table of links for all
   const NcclTuning& tuning;
   int64_t sms_per_gpu = 132;

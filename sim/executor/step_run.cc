@@ -18,11 +18,9 @@ constexpr size_t kCompute = static_cast<size_t>(Stream::kCompute);
 // them: without, many micro-batches run a tenth more instructions.
 
 StepRun::StepRun(Engine& engine, FluidNetwork& network, const OpGraph& graph,
-                 const CostedGraph& costs, const JobMap& map, const FoldedJob& job,
-                 const NcclTuning& tuning, int64_t sms_per_gpu, const ExecutionChoice& choice)
+                 const CostedGraph& costs, const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu, const ExecutionChoice& choice)
     : graph_(graph),
       costs_(costs),
-      map_(map),
       job_(job),
       sms_(sms_per_gpu),
       engine_(engine),
@@ -246,12 +244,12 @@ void StepRun::plan_transfers(const NcclTuning& tuning, std::optional<TimeTerm> f
   for (size_t w = 0; w < graph_.works.size(); ++w) {
     const Work& work = graph_.works[WorkId(w)];
     if (work.kind == WorkKind::kCollective) {
-      for (const GroupShape& shape : job_.lanes[map_.lane_of_work[WorkId(w)]].shapes) {
+      for (const GroupShape& shape : job_.lanes[job_.lane_of_work[WorkId(w)]].shapes) {
         plans_[w].push_back(is_free(work) ? CollectivePlan{} : plan_of(work, shape, tuning));
       }
     } else if (work.kind == WorkKind::kSend) {
       // By slot, then shape.
-      for (const uint32_t lane : map_.message_lane) {
+      for (const uint32_t lane : job_.message_lane) {
         for (const GroupShape& shape : job_.lanes[lane].shapes) {
           plans_[w].push_back(is_free(work) ? CollectivePlan{}
                                             : plan_collective(CollectiveKind::kSendRecv, work.bytes,
@@ -264,7 +262,7 @@ void StepRun::plan_transfers(const NcclTuning& tuning, std::optional<TimeTerm> f
 
 void StepRun::arrive(RankClassId rank, OpId op) {
   const WorkId work = programs_.work(rank, op);
-  const uint32_t lane_index = map_.lane_of_work[work];
+  const uint32_t lane_index = job_.lane_of_work[work];
   const FoldedLane& lane = job_.lanes[lane_index];
   const uint32_t index = lane.transfer_of[rank.index()];
   TransferState& state = transfers_[lane_index][index];
@@ -327,17 +325,17 @@ void StepRun::move(const CollectivePlan& plan, const FoldedTransfer& transfer,
 
 inline StepRun::MessageRoute StepRun::route_of(RankClassId sender, OpId op) const {
   const Op& send = programs_.op(sender, op);
-  const std::vector<ProgramId>& peers = map_.peers[job_.ranks[sender].program];
+  const std::vector<ProgramId>& peers = job_.peers[job_.ranks[sender].program];
   const auto slot =
       static_cast<size_t>(std::find(peers.begin(), peers.end(), send.peer) - peers.begin());
   size_t first_plan = 0;
   for (size_t s = 0; s < slot; ++s) {
-    first_plan += job_.lanes[map_.message_lane[s]].shapes.size();
+    first_plan += job_.lanes[job_.message_lane[s]].shapes.size();
   }
-  const uint32_t lane = map_.message_lane[slot];
+  const uint32_t lane = job_.message_lane[slot];
   const FoldedTransfer& transfer =
       job_.lanes[lane].transfers[job_.lanes[lane].transfer_of[sender.index()]];
-  return {lane, job_.peers[sender][slot], plans_[send.work.index()][first_plan + transfer.shape]};
+  return {lane, job_.receivers[sender][slot], plans_[send.work.index()][first_plan + transfer.shape]};
 }
 
 void StepRun::start_send(RankClassId sender, OpId op) {
@@ -428,7 +426,7 @@ inline TimeTerm StepRun::term_of(RankClassId rank, OpId op) {
     return missing == nullptr ? doing.exposed_as : term_of(rank, *missing);
   }
   if (doing.kind != WorkKind::kCollective) return doing.exposed_as;
-  const uint32_t lane = map_.lane_of_work[programs_.work(rank, current)];
+  const uint32_t lane = job_.lane_of_work[programs_.work(rank, current)];
   if (transfers_[lane][job_.lanes[lane].transfer_of[rank.index()]].running) {
     return doing.exposed_as;
   }

@@ -1,7 +1,7 @@
 // One job's step on an engine and a network that other jobs may share: what step_executor.h
 // promises, event by event.
 //
-//   StepRun step(engine, network, graph, costs, map, job, tuning, sms_per_gpu, {});
+//   StepRun step(engine, network, graph, costs, job, tuning, sms_per_gpu, {});
 //   step.begin();
 //   engine.run();
 //   StepOutcome outcome = step.outcome();
@@ -23,8 +23,7 @@ class StepRun {
  public:
   // Engine, network and what the job is made of must outlive this object.
   StepRun(Engine& engine, FluidNetwork& network, const OpGraph& graph, const CostedGraph& costs,
-          const JobMap& map, const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu,
-          const ExecutionChoice& choice);
+          const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu, const ExecutionChoice& choice);
   StepRun(const StepRun&) = delete;
   StepRun& operator=(const StepRun&) = delete;
 
@@ -123,7 +122,6 @@ class StepRun {
 
   const OpGraph& graph_;
   const CostedGraph& costs_;
-  const JobMap& map_;
   const FoldedJob& job_;
   const int64_t sms_;
   Engine& engine_;

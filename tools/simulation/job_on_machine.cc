@@ -99,7 +99,6 @@ JobOnMachine::JobOnMachine(const Scenario& of, const MachineState& state, size_t
               .seed = of.seed,
               .line_share = of.cluster.nic_efficiency,
               .changes = state.links.changes,
-              .is_shared = state.placements.size() > 1},
-      map(map_job(graph, machine)) {}
+              .is_shared = state.placements.size() > 1} {}
 
 }  // namespace herdsim

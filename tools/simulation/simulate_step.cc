@@ -7,6 +7,8 @@
 #include "sim/base/error.h"
 #include "sim/executor/step_executor.h"
 #include "sim/symmetry/folded_job.h"
+#include "sim/symmetry/job_map.h"
+#include "sim/symmetry/rank_classes.h"
 #include "sim/symmetry/shared_fabric.h"
 #include "tools/simulation/link_use.h"
 #include "tools/simulation/schedule_passes.h"
@@ -111,17 +113,17 @@ void wait_for_loader(const Training& training, StepResult& result) {
   }
 }
 
-std::vector<TransferLine> transfer_lines(const OpGraph& graph, const JobMap& map,
+std::vector<TransferLine> transfer_lines(const OpGraph& graph, const FoldedJob& job,
                                          const NcclTuning& tuning) {
   std::vector<TransferLine> lines;
   for (size_t w = 0; w < graph.works.size(); ++w) {
     const Work& work = graph.works[WorkId(w)];
     if (work.kind == WorkKind::kCollective) {
-      const GroupShape& shape = map.lanes[map.lane_of_work[WorkId(w)]].shapes.front();
+      const GroupShape& shape = job.lanes[job.lane_of_work[WorkId(w)]].shapes.front();
       if (shape.ranks == 1) continue;
       lines.push_back({WorkId(w), shape, plan_of(work, shape, tuning)});
-    } else if (work.kind == WorkKind::kSend && !map.message_lane.empty()) {
-      const GroupShape& shape = map.lanes[map.message_lane.front()].shapes.back();
+    } else if (work.kind == WorkKind::kSend && !job.message_lane.empty()) {
+      const GroupShape& shape = job.lanes[job.message_lane.front()].shapes.back();
       lines.push_back({WorkId(w), shape,
                        plan_collective(CollectiveKind::kSendRecv, work.bytes, shape, tuning)});
     }
@@ -201,12 +203,11 @@ StepSimulation answer(JobOnMachine& job, const MachineState& machine, const Fold
   result.memory_capacity = scenario.profile.hbm;
   result.simulated_ranks = static_cast<int64_t>(folded.ranks.size());
   result.events = outcome.events;
-  const RunStep run{job.graph,      job.map,       folded,
-                    machine.fabric, job.placement, machine.links.capacity,
-                    job.tuning,     outcome};
+  const RunStep run{job.graph,  folded, machine.fabric, job.placement, machine.links.capacity,
+                    job.tuning, outcome};
   fill_link_use(run, result);
   fill_collisions(run, result);
-  out.transfers = transfer_lines(job.graph, job.map, job.tuning);
+  out.transfers = transfer_lines(job.graph, folded, job.tuning);
   result.warnings = scenario.warnings;
   const std::vector<std::string> left_out = unmodelled_parts(scenario);
   result.warnings.insert(result.warnings.end(), left_out.begin(), left_out.end());
@@ -216,9 +217,9 @@ StepSimulation answer(JobOnMachine& job, const MachineState& machine, const Fold
   if (!outcome.records.empty()) out.critical_path = critical_ops(run, job.costs);
   if (options.without) out.without = steps_without(run, job.costs, scenario.profile.sms, result);
   if (!options.traced_ranks.empty()) {
-    out.trace = make_step_trace(scenario, job.graph, job.costs, job.map, folded, machine.fabric,
-                                job.placement, options.traced_ranks,
-                                traced_classes(folded, options), outcome);
+    out.trace =
+        make_step_trace(scenario, job.graph, job.costs, folded, machine.fabric, job.placement,
+                        options.traced_ranks, traced_classes(folded, options), outcome);
     out.trace.counters = link_counters(run);
     out.passes = schedule_passes(out.trace, memory);
     add_counters(out.passes, out.trace);
@@ -229,17 +230,17 @@ StepSimulation answer(JobOnMachine& job, const MachineState& machine, const Fold
 }
 
 FoldedJob folded_alone(const JobOnMachine& job, bool fold_it) {
-  return fold(job.graph, job.machine, job.map,
-              fold_it ? classify(job.graph, job.machine, job.map)
-                      : no_classes(job.graph, job.machine, job.map));
+  const JobMap map = map_job(job.graph, job.machine);
+  return fold(
+      job.graph, job.machine, map,
+      fold_it ? classify(job.graph, job.machine, map) : no_classes(job.graph, job.machine, map));
 }
 
 StepSimulation simulate_alone(JobOnMachine& job, const MachineState& machine,
-                              const StepOptions& options) {
-  const FoldedJob folded = folded_alone(job, options.fold);
+                              const FoldedJob& folded, const StepOptions& options) {
   const bool keep_records = options.critical_path && keeps_records(job.graph, folded);
   const StepOutcome outcome =
-      execute_step(job.graph, job.costs, job.map, folded, job.tuning, job.scenario.profile.sms,
+      execute_step(job.graph, job.costs, folded, job.tuning, job.scenario.profile.sms,
                    {.traced = traced_classes(folded, options), .keep_records = keep_records});
   return answer(job, machine, folded, outcome, options);
 }
@@ -258,7 +259,8 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
     const OtherJob* other = j == 0 ? nullptr : &scenario.other_jobs[j - 1];
     const Scenario& of = other == nullptr ? scenario : other->scenario;
     JobOnMachine alone(of, machine, j);
-    const StepResult result = simulate_alone(alone, machine, untraced).result;
+    const FoldedJob folded = folded_alone(alone, asked.fold);
+    const StepResult result = simulate_alone(alone, machine, folded, untraced).result;
     shares.push_back({.name = of.name,
                       .gpus = of.gpus,
                       .begins = other == nullptr ? Duration::zero() : other->begins,
@@ -266,8 +268,12 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
                       .mfu_alone = result.mfu_causal()});
     jobs.push_back(std::make_unique<JobOnMachine>(of, machine, j));
   }
+  std::vector<JobMap> maps;
+  for (const auto& job : jobs) maps.push_back(map_job(job->graph, job->machine));
   std::vector<MappedJob> mapped;
-  for (const auto& job : jobs) mapped.push_back({job->graph, job->machine, job->map});
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    mapped.push_back({jobs[j]->graph, jobs[j]->machine, maps[j]});
+  }
   std::vector<JobClasses> classes;
   if (options.fold) {
     classes = classify_together(mapped);
@@ -278,7 +284,7 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
   const std::vector<FoldedJob> folded = fold_together(mapped, classes);
   std::vector<SharingJob> sharing;
   for (size_t j = 0; j < jobs.size(); ++j) {
-    sharing.push_back({jobs[j]->graph, jobs[j]->costs, jobs[j]->map, folded[j], jobs[j]->tuning,
+    sharing.push_back({jobs[j]->graph, jobs[j]->costs, folded[j], jobs[j]->tuning,
                        jobs[j]->scenario.profile.sms,
                        traced_classes(folded[j], j == 0 ? options : untraced), shares[j].begins});
   }
@@ -299,21 +305,30 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
   return out;
 }
 
+StepSimulation simulate_on(MachineMemo::Known& machine, const Scenario& scenario,
+                           const StepOptions& options) {
+  JobOnMachine job(scenario, machine.state, 0);
+  const FoldedJob folded =
+      options.fold ? machine.jobs.of(job.graph, job.machine) : folded_alone(job, false);
+  return simulate_alone(job, machine.state, folded, options);
+}
+
 }  // namespace
 
-StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options) {
+StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options,
+                             MachineMemo& machines) {
   const auto begin = std::chrono::steady_clock::now();
-  const MachineState machine = machine_of(scenario);
-  StepSimulation out;
-  if (scenario.other_jobs.empty()) {
-    JobOnMachine job(scenario, machine, 0);
-    out = simulate_alone(job, machine, options);
-  } else {
-    out = simulate_together(scenario, machine, options);
-  }
+  StepSimulation out = scenario.other_jobs.empty()
+                           ? simulate_on(*machines.of(scenario), scenario, options)
+                           : simulate_together(scenario, machine_of(scenario), options);
   out.result.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return out;
+}
+
+StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options) {
+  MachineMemo machines;
+  return simulate_step(scenario, options, machines);
 }
 
 }  // namespace herdsim

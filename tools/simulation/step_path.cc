@@ -20,15 +20,15 @@ Duration alone(const RunStep& step, const CostedGraph& costs, const PathOp& at, 
     case WorkKind::kHost:
       return std::min(took, costs.works[op.work].total);
     case WorkKind::kCollective: {
-      const FoldedLane& lane = step.job.lanes[step.map.lane_of_work[op.work]];
+      const FoldedLane& lane = step.job.lanes[step.job.lane_of_work[op.work]];
       const FoldedTransfer& transfer = lane.transfers[lane.transfer_of[at.rank.index()]];
       return std::min(took, planned(work.collective, lane.shapes, transfer.shape));
     }
     case WorkKind::kSend: {
-      const std::vector<ProgramId>& peers = step.map.peers[step.job.ranks[at.rank].program];
+      const std::vector<ProgramId>& peers = step.job.peers[step.job.ranks[at.rank].program];
       const auto slot =
           static_cast<size_t>(std::find(peers.begin(), peers.end(), op.peer) - peers.begin());
-      const FoldedLane& lane = step.job.lanes[step.map.message_lane[slot]];
+      const FoldedLane& lane = step.job.lanes[step.job.message_lane[slot]];
       const FoldedTransfer& transfer = lane.transfers[lane.transfer_of[at.rank.index()]];
       return std::min(took, planned(CollectiveKind::kSendRecv, lane.shapes, transfer.shape));
     }
@@ -77,7 +77,7 @@ Duration simulated_without(const RunStep& step, const CostedGraph& costs, int64_
   if (term == TimeTerm::kStraggler) {
     for (FoldedRank& rank : job.ranks) rank.compute_factor = 1;
   }
-  return execute_step(step.graph, costs_without(costs, term), step.map, job, step.tuning, sms,
+  return execute_step(step.graph, costs_without(costs, term), job, step.tuning, sms,
                       {.free_transfers = term})
       .makespan;
 }

@@ -197,7 +197,7 @@ class HandMade {
     const CostedGraph costs = cost_graph(graph, scenario_.profile, scenario_.software);
     const JobMap map = map_job(graph, machine);
     const FoldedJob job = fold(graph, machine, map, classify(graph, machine, map));
-    return execute_step(graph, costs, map, job, tuning, scenario_.profile.sms, {});
+    return execute_step(graph, costs, job, tuning, scenario_.profile.sms, {});
   }
 
   OpGraph graph;
