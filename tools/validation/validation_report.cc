@@ -81,12 +81,15 @@ std::optional<double> RowPrediction::error() const {
 }
 
 std::vector<RowPrediction> predict_rows(const std::vector<RunRow>& rows, const RowParts& parts,
-                                        int threads) {
+                                        int threads, const RowProgress& progress) {
   std::vector<RowPrediction> out(rows.size());
-  std::atomic<size_t> next = 0;
+  std::atomic<size_t> next = 0, done = 0;
   MachineMemo machines;
   const auto work = [&] {
-    for (size_t i = next++; i < rows.size(); i = next++) out[i] = predict(rows[i], parts, machines);
+    for (size_t i = next++; i < rows.size(); i = next++) {
+      out[i] = predict(rows[i], parts, machines);
+      if (++done; progress) progress(done, rows.size());
+    }
   };
   const size_t cores = std::max(1U, std::thread::hardware_concurrency());
   const size_t wanted = threads > 0 ? static_cast<size_t>(threads) : cores;
