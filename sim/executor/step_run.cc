@@ -11,6 +11,7 @@ namespace herdsim {
 namespace {
 
 constexpr size_t kCompute = static_cast<size_t>(Stream::kCompute);
+constexpr int64_t kWholeSm = Multiprocessors::kParts;
 
 }  // namespace
 
@@ -18,11 +19,13 @@ constexpr size_t kCompute = static_cast<size_t>(Stream::kCompute);
 // them: without, many micro-batches run a tenth more instructions.
 
 StepRun::StepRun(Engine& engine, FluidNetwork& network, const OpGraph& graph,
-                 const CostedGraph& costs, const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu, const ExecutionChoice& choice)
+                 const CostedGraph& costs, const FoldedJob& job, const NcclTuning& tuning, const Multiprocessors& sms,
+                 const ExecutionChoice& choice)
     : graph_(graph),
       costs_(costs),
       job_(job),
-      sms_(sms_per_gpu),
+      sms_(sms.count * kWholeSm),
+      lost_to_a_channel_(std::llround(sms.lost_per_transfer_sm * static_cast<double>(kWholeSm))),
       engine_(engine),
       network_(network),
       programs_(graph, job),
@@ -180,7 +183,7 @@ inline Duration StepRun::at_speed_of(RankClassId rank, Duration nominal) const {
 
 inline void StepRun::schedule_end(RankClassId rank) {
   RankState& state = ranks_[rank];
-  state.speed = std::max<int64_t>(1, sms_ - state.sms_held);
+  state.speed = std::max(kWholeSm, sms_ - state.sms_lost);
   const int64_t left = (state.work_left + state.speed - 1) / state.speed;
   state.end = engine_.after(nanoseconds(left), [this, rank] { end_compute(rank); });
 }
@@ -200,10 +203,10 @@ inline void StepRun::start_host(RankClassId rank, OpId op) {
 }
 
 // Transfers take and give back SMs; a kernel that runs goes on with what is left.
-inline void StepRun::hold_sms(RankClassId rank, int64_t sms) {
+inline void StepRun::hold_sms(RankClassId rank, int64_t channels) {
   RankState& state = ranks_[rank];
-  state.sms_held += sms;
-  if (!state.end || sms == 0) return;
+  state.sms_lost += channels * lost_to_a_channel_;
+  if (!state.end || channels == 0) return;
   const int64_t elapsed = (engine_.now() - state.updated).nanoseconds();
   state.work_left -= elapsed * state.speed;
   state.updated = engine_.now();

@@ -21,7 +21,6 @@ struct Machine {
   const TypedVector<LinkId, Bandwidth>& capacity;     // usable, degraded parts included
   const TypedVector<RankId, double>& compute_factor;  // 1: nominal; 0.9: a GPU at 90 % of its speed
   const NcclTuning& tuning;
-  int64_t sms_per_gpu = 132;
   // How transfers spread over the lanes of a bundle; hashes are drawn by the seed.
   LaneSpread spread = {};
   uint64_t seed = 0;

@@ -11,6 +11,7 @@
 
 #include "sim/collectives/nccl_tuning.h"
 #include "sim/costing/cost_pass.h"
+#include "sim/executor/step_executor.h"
 #include "sim/opgraph/op_graph.h"
 #include "sim/symmetry/machine.h"
 #include "tools/scenario/scenario.h"
@@ -48,6 +49,7 @@ class JobOnMachine {
   CostedGraph costs;
   const TypedVector<RankId, double> factors;  // of the GPUs' speed
   const NcclTuning tuning;
+  const Multiprocessors sms;
   const Machine machine;
 };
 

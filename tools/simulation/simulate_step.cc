@@ -215,7 +215,7 @@ StepSimulation answer(JobOnMachine& job, const MachineState& machine, const Fold
                          job.costs.warnings.end());
   warn_of_transfers(job.graph, out.transfers, result.warnings);
   if (!outcome.records.empty()) out.critical_path = critical_ops(run, job.costs);
-  if (options.without) out.without = steps_without(run, job.costs, scenario.profile.sms, result);
+  if (options.without) out.without = steps_without(run, job.costs, job.sms, result);
   if (!options.traced_ranks.empty()) {
     out.trace =
         make_step_trace(scenario, job.graph, job.costs, folded, machine.fabric, job.placement,
@@ -240,7 +240,7 @@ StepSimulation simulate_alone(JobOnMachine& job, const MachineState& machine,
                               const FoldedJob& folded, const StepOptions& options) {
   const bool keep_records = options.critical_path && keeps_records(job.graph, folded);
   const StepOutcome outcome =
-      execute_step(job.graph, job.costs, folded, job.tuning, job.scenario.profile.sms,
+      execute_step(job.graph, job.costs, folded, job.tuning, job.sms,
                    {.traced = traced_classes(folded, options), .keep_records = keep_records});
   return answer(job, machine, folded, outcome, options);
 }
@@ -285,7 +285,7 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
   std::vector<SharingJob> sharing;
   for (size_t j = 0; j < jobs.size(); ++j) {
     sharing.push_back({jobs[j]->graph, jobs[j]->costs, folded[j], jobs[j]->tuning,
-                       jobs[j]->scenario.profile.sms,
+                       jobs[j]->sms,
                        traced_classes(folded[j], j == 0 ? options : untraced), shares[j].begins});
   }
   const std::vector<StepOutcome> outcomes = execute_steps(sharing);

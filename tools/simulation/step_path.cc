@@ -71,7 +71,7 @@ CostedGraph costs_without(CostedGraph costs, TimeTerm term) {
   return costs;
 }
 
-Duration simulated_without(const RunStep& step, const CostedGraph& costs, int64_t sms,
+Duration simulated_without(const RunStep& step, const CostedGraph& costs, const Multiprocessors& sms,
                            TimeTerm term) {
   FoldedJob job = step.job;
   if (term == TimeTerm::kStraggler) {
@@ -117,7 +117,7 @@ std::vector<CriticalOp> critical_ops(const RunStep& step, const CostedGraph& cos
 }
 
 std::vector<StepWithout> steps_without(const RunStep& step, const CostedGraph& costs,
-                                       int64_t sms_per_gpu, const StepResult& result) {
+                                       const Multiprocessors& sms, const StepResult& result) {
   const Duration loader = result.step_time - step.outcome.makespan;
   std::vector<StepWithout> out;
   for (size_t t = 0; t < kTimeTerms; ++t) {
@@ -126,7 +126,7 @@ std::vector<StepWithout> steps_without(const RunStep& step, const CostedGraph& c
     const bool bounded = term == TimeTerm::kBubble || term == TimeTerm::kLoader;
     out.push_back({.term = term,
                    .step = bounded ? bounded_without(result, term)
-                                   : loader + simulated_without(step, costs, sms_per_gpu, term),
+                                   : loader + simulated_without(step, costs, sms, term),
                    .simulated = !bounded});
   }
   std::stable_sort(out.begin(), out.end(),

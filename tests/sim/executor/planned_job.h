@@ -79,7 +79,7 @@ class PlannedJob {
     return run(job, ExecutionChoice{.traced = traced});
   }
   StepOutcome run(const FoldedJob& job, const ExecutionChoice& choice) const {
-    return execute_step(graph, costs, job, tuning, scenario.profile.sms, choice);
+    return execute_step(graph, costs, job, tuning, on.sms, choice);
   }
 
   const Scenario scenario;
