@@ -36,6 +36,7 @@ struct Degradation {
   Duration lasts = Duration::infinite();
 
   bool is_lasting() const { return at == Duration::zero() && lasts == Duration::infinite(); }
+  friend bool operator==(const Degradation&, const Degradation&) = default;
 };
 
 // How ranks are laid on GPUs: rows of placements().
@@ -50,6 +51,7 @@ struct StorageNetwork {
   Bandwidth host = gigabits_per_second(400);    // all frontend ports of a host
   int64_t hosts_per_switch = 32;
   double oversubscription = 1;  // of a frontend switch
+  friend bool operator==(const StorageNetwork&, const StorageNetwork&) = default;
 };
 
 struct ClusterSpec {
@@ -90,6 +92,8 @@ struct ClusterSpec {
   double tor_round_trip_us = 4, pod_round_trip_us = 10, core_round_trip_us = 25;
   std::vector<Degradation> degraded;
   StorageNetwork storage;
+
+  friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 
 // Closed forms of a topology, which the built graph must agree with.

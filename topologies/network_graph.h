@@ -24,22 +24,26 @@ struct NetworkGraph {
   struct Switch {
     std::string name;
     int64_t count = 1;  // devices side by side, which share the lanes of every link
+    friend bool operator==(const Switch&, const Switch&) = default;
   };
   struct Hosts {
     std::string name;
     int64_t count = 1;  // consecutive hosts, all cabled alike
+    friend bool operator==(const Hosts&, const Hosts&) = default;
   };
   struct Link {
     std::string from, to;  // of a switch or of hosts, not both of hosts
     int64_t nic = -1;      // of hosts: only the NIC of this GPU of each; -1: every NIC
     int64_t lanes = 1;     // of hosts: of each NIC
     Bandwidth lane;        // one lane, one direction; none: the NIC's
+    friend bool operator==(const Link&, const Link&) = default;
   };
   std::vector<Switch> switches;
   std::vector<Hosts> hosts;
   std::vector<Link> links;
 
   bool empty() const { return switches.empty() && hosts.empty() && links.empty(); }
+  friend bool operator==(const NetworkGraph&, const NetworkGraph&) = default;
 };
 
 struct ClusterSpec;

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "calibrate/cuda/cuda_kernels.h"
+#include "calibrate/cuda/endless_copy.h"
 #include "calibrate/cuda/fused_attention.h"
 #include "calibrate/cuda/gpu_monitor.h"
 #include "calibrate/cuda/kernel_references.h"
@@ -34,6 +35,12 @@ constexpr std::array<BoardPeak, 5> kBoards = {{{"H100 PCIe", 756e12},
                                                {"H100", 989.4e12},
                                                {"H200", 989.4e12},
                                                {"A100", 312e12}}};
+
+// What the probe's product is, its own or one beside something; null where it has none.
+const GemmShape* product_of(const Probe& probe) {
+  const auto* sharing = std::get_if<SharingProbe>(&probe);
+  return sharing != nullptr ? &sharing->product : std::get_if<GemmShape>(&probe);
+}
 
 // A probe with its buffers on the first GPU; `copies` sets of them are gone through in turn.
 struct Prepared {
@@ -107,7 +114,7 @@ class CudaBackend : public Backend {
     if (const auto* a = std::get_if<AttentionShape>(&probe); a != nullptr && a->mask_fraction < 1) {
       return "cuDNN's one-operation attention takes no causal mask";
     }
-    if (const auto* g = std::get_if<GemmShape>(&probe)) {
+    if (const GemmShape* g = product_of(probe)) {
       if (g->dtype == DataType::kFp8 && g->pass != GemmPass::kForward)
         return "fp8 products have the forward layout only";
       if (g->dtype != DataType::kBf16 && g->dtype != DataType::kFp8)
@@ -120,7 +127,7 @@ class CudaBackend : public Backend {
   int prepare(const Probe& probe) override {
     auto p = std::make_unique<Prepared>();
     p->probe = probe;
-    if (const auto* g = std::get_if<GemmShape>(&probe)) prepare_product(*g, *p);
+    if (const GemmShape* g = product_of(probe)) prepare_product(*g, *p);
     if (const auto* a = std::get_if<AttentionShape>(&probe)) prepare_attention(*a, *p);
     if (const auto* s = std::get_if<MemoryTraffic>(&probe)) prepare_stream(*s, *p);
     if (const auto* c = std::get_if<CopyProbe>(&probe)) prepare_copy(*c, *p);
@@ -129,12 +136,16 @@ class CudaBackend : public Backend {
     const int id = static_cast<int>(prepared_.size()) - 1;
     run(id);
     finish();
-    if (const auto* g = std::get_if<GemmShape>(&probe)) check_product(*g, *prepared_.back());
+    if (const GemmShape* g = product_of(probe)) check_product(*g, *prepared_.back());
     return id;
   }
 
   Sample time(int id, int64_t runs) override {
     finish();
+    std::optional<cuda::EndlessCopy> beside;
+    if (const auto* s = std::get_if<SharingProbe>(&prepared_[static_cast<size_t>(id)]->probe)) {
+      beside.emplace(static_cast<int>(s->sms));
+    }
     check(cudaEventRecord(begin_, streams_[0]));
     for (int64_t i = 0; i < runs; ++i) run(id);
     check(cudaEventRecord(end_, streams_[0]));
@@ -149,7 +160,7 @@ class CudaBackend : public Backend {
   void run(int id) override {
     Prepared& p = *prepared_[static_cast<size_t>(id)];
     const cudaStream_t stream = streams_[0];
-    if (const auto* g = std::get_if<GemmShape>(&p.probe)) {
+    if (const GemmShape* g = product_of(p.probe)) {
       const float* scale =
           g->dtype == DataType::kFp8 ? static_cast<const float*>(one_.get()) : nullptr;
       p.matmul->run(p.at(0), p.at(1), p.at(2), scale, stream);

@@ -35,6 +35,25 @@ __global__ void fill_float_kernel(float* values, size_t count, uint64_t seed) {
 }
 __global__ void nothing_kernel() {}
 
+// As much shared memory as keeps other blocks off the multiprocessor, as NCCL's blocks do; registers as well.
+constexpr int kCopyThreads = 512;
+constexpr int kCopyShared = 96 << 10;
+__global__ void __launch_bounds__(kCopyThreads, 1)
+    copy_until_kernel(const uint4* from, uint4* to, size_t count, const volatile int* stop, int* started) {
+  extern __shared__ uint4 held[];
+  if (threadIdx.x == 0) {
+    held[0] = from[0];
+    atomicAdd_system(started, 1);
+  }
+  // Asking the host costs a microsecond: not for every element.
+  constexpr int kCopiesAnAsk = 256;
+  const size_t stride = size_t{gridDim.x} * blockDim.x;
+  size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
+  while (*stop == 0) {
+    for (int c = 0; c < kCopiesAnAsk; ++c, i += stride) to[i % count] = from[i % count];
+  }
+}
+
 // Two elements a thread and step.
 __global__ void scale_kernel(const __nv_bfloat162* x, __nv_bfloat162* y, size_t pairs) {
   for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < pairs; i += size_t{gridDim.x} * blockDim.x) {
@@ -161,6 +180,11 @@ void rope(const void* x, void* y, size_t rows, size_t width, Stream stream) {
 void cross_entropy(void* logits, const int32_t* targets, float* loss, size_t rows, size_t vocabulary, Stream stream) {
   cross_entropy_kernel<<<static_cast<unsigned>(rows), kThreads, 0, of(stream)>>>(static_cast<bf16*>(logits), targets,
                                                                                  loss, rows, vocabulary);
+}
+void copy_until(const void* from, void* to, size_t bytes, int blocks, const int* stop, int* started, Stream stream) {
+  cudaFuncSetAttribute(copy_until_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kCopyShared);
+  copy_until_kernel<<<static_cast<unsigned>(blocks), kCopyThreads, kCopyShared, of(stream)>>>(
+      static_cast<const uint4*>(from), static_cast<uint4*>(to), bytes / sizeof(uint4), stop, started);
 }
 void fused_adam(void* parameter, const void* gradient, float* master, float* m, float* v, size_t count, Stream stream) {
   adam_kernel<<<blocks_for(count), kThreads, 0, of(stream)>>>(static_cast<bf16*>(parameter),

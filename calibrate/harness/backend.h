@@ -30,6 +30,12 @@ struct CopyProbe {
   Bytes bytes;
 };
 
+// The product, while a copy on `sms` multiprocessors goes on beside it: what a transfer costs compute, on one device.
+struct SharingProbe {
+  GemmShape product;
+  int64_t sms = 0;
+};
+
 // The shortest thing that the device can be asked to do.
 struct LaunchProbe {};
 
@@ -38,7 +44,7 @@ struct PeakProbe {};
 constexpr double kPeakProbeFlops = 1 << 28;  // of one run
 
 using Probe = std::variant<GemmShape, AttentionShape, MemoryTraffic, CollectiveProbe, CopyProbe,
-                           LaunchProbe, PeakProbe>;
+                           SharingProbe, LaunchProbe, PeakProbe>;
 
 // Text that tells probes apart and sorts them by kind: "gemm fp32 dgrad 512 512 512".
 std::string probe_key(const Probe& probe);

@@ -36,6 +36,9 @@ struct KeyOf {
   std::string operator()(const CopyProbe& c) const {
     return fmt::format("copy {} {}", c.to_device ? "to_device" : "to_host", c.bytes.count());
   }
+  std::string operator()(const SharingProbe& s) const {
+    return fmt::format("sharing {} {}", s.sms, (*this)(s.product));
+  }
   std::string operator()(const LaunchProbe& /*launch*/) const { return "launch"; }
   std::string operator()(const PeakProbe& /*peak*/) const { return "peak"; }
 };
@@ -125,6 +128,15 @@ std::vector<Probe> grid(const DeviceFacts& facts, int64_t ranks, double largest_
     }
     for (const bool to_device : {true, false})
       probes.emplace_back(CopyProbe{to_device, Bytes(bytes)});
+  }
+  // Products of several waves of tiles; alone they are above.
+  constexpr int64_t kSeveralWaves = 2048;
+  for (const int64_t size : sizes) {
+    const GemmShape product{.m = size, .n = size, .k = size, .dtype = DataType::kBf16};
+    if (size < kSeveralWaves || product.flops().count() > largest_flops) continue;
+    for (int64_t sms = 8; sms <= 32 && 2 * sms < facts.multiprocessors; sms += 8) {
+      probes.emplace_back(SharingProbe{product, sms});
+    }
   }
   if (ranks > 1) {
     for (const std::string_view kind : kCollectiveCurveKinds) {

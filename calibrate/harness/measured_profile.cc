@@ -64,6 +64,7 @@ class Builder {
     attention();
     streams();
     collectives();
+    sharing();
     faults_.throw_if_any();
     return std::move(profile_);
   }
@@ -247,6 +248,23 @@ class Builder {
       profile_.collectives = fit_collectives(rows, measured("collectives"), kTolerance);
   }
 
+  // A product that lost so many of all SMs takes all / (all - lost) as long.
+  void sharing() {
+    const auto all = static_cast<double>(profile_.sms);
+    std::vector<double> lost;
+    for (const auto& [probe, beside] : of<SharingProbe>()) {
+      for (const auto& [product, alone] : of<GemmShape>()) {
+        if (probe_key(product) != probe_key(probe.product)) continue;
+        lost.push_back(all * (1 - alone / beside) / static_cast<double>(probe.sms));
+      }
+    }
+    profile_.sharing_provenance =
+        lost.empty() ? Provenance{Evidence::kAssumed, "the SMs of the transfer alone; not measured"}
+                     : measured("products beside a copy");
+    constexpr double kMost = 16;  // as a profile may hold
+    if (!lost.empty()) profile_.sms_lost_per_transfer_sm = std::clamp(median(lost), 0.0, kMost);
+  }
+
   const ProfileRequest& request_;
   const Backend& backend_;
   const std::vector<ProbeResult>& results_;
@@ -281,6 +299,7 @@ struct RateOf {
     return bytes(as_double(c.bytes) * bus_factor(c.kind, ranks));
   }
   Rate operator()(const CopyProbe& c) const { return bytes(as_double(c.bytes)); }
+  Rate operator()(const SharingProbe& s) const { return flops(s.product.flops()); }
   Rate operator()(const LaunchProbe& /*launch*/) const { return {}; }
   Rate operator()(const PeakProbe& /*peak*/) const { return flops(Flops(kPeakProbeFlops)); }
 };

@@ -141,6 +141,7 @@ struct SizesOf {
   BufferSizes operator()(const CopyProbe& c) const {
     return {{c.bytes.count() / 4 + 1, c.bytes.count() / 4 + 1}, 0};
   }
+  BufferSizes operator()(const SharingProbe& s) const { return (*this)(s.product); }
   BufferSizes operator()(const LaunchProbe& /*launch*/) const { return {{4, 4}, 0}; }
   BufferSizes operator()(const PeakProbe& /*peak*/) const { return {{1}, 0}; }
   int64_t ranks;
@@ -180,6 +181,7 @@ struct RunOn {
   void operator()(const CopyProbe& c) const {
     std::memcpy(p.at(1), p.at(0), static_cast<size_t>(c.bytes.count()));
   }
+  void operator()(const SharingProbe& /*refused*/) const {}
   void operator()(const LaunchProbe& /*launch*/) const { scale_stream(p.span(0), p.span(1)); }
   void operator()(const PeakProbe& /*peak*/) const { *p.at(0) = burn_flops(kPeakProbeFlops); }
 };
@@ -205,6 +207,7 @@ class HostBackend : public Backend {
   std::string why_not(const Probe& probe) const override {
     if (std::holds_alternative<CollectiveProbe>(probe) && ranks_.size() == 1)
       return "one rank; start it with mpirun -n 2";
+    if (std::holds_alternative<SharingProbe>(probe)) return "a processor has no SMs to share";
     if (const auto* g = std::get_if<GemmShape>(&probe);
         g != nullptr && g->dtype == DataType::kFp8) {
       return "this processor has no fp8";

@@ -105,6 +105,9 @@ void diff_device(Differ& differ, const DeviceProfile& first, const DeviceProfile
   differ.provenance("launch", first.launch_provenance, second.launch_provenance);
   differ.number("clock.training_factor", first.training_clock, second.training_clock);
   differ.provenance("clock", first.clock_provenance, second.clock_provenance);
+  differ.number("sharing.sms_lost_per_transfer_sm", first.sms_lost_per_transfer_sm,
+                second.sms_lost_per_transfer_sm);
+  differ.provenance("sharing", first.sharing_provenance, second.sharing_provenance);
 }
 
 std::string gemm_name(const GemmSurface& s) {

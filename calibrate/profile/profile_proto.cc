@@ -542,6 +542,17 @@ void read_profile(const profile::Profile& in, const Place& root, DeviceProfile& 
     out.training_clock = in.clock().training_factor();
     out.clock_provenance = provenance(in.clock().source(), root.child("clock").child("source"));
   }
+  if (in.has_sharing()) {
+    const Place sharing = root.child("sharing");
+    constexpr double kMost = 16;
+    const double lost = in.sharing().sms_lost_per_transfer_sm();
+    if (!(lost >= 0 && lost <= kMost)) {
+      sharing.fault("sms_lost_per_transfer_sm", fmt::format("{} is out of range", lost),
+                    fmt::format("0 to {}", kMost));
+    }
+    out.sms_lost_per_transfer_sm = lost;
+    out.sharing_provenance = provenance(in.sharing().source(), sharing.child("source"));
+  }
   read_gemms(in, root, out);
   read_attentions(in, root, out);
   read_streams(in, root, out);

@@ -136,6 +136,12 @@ void write_device(Writer& out, const DeviceProfile& p) {
     out.source(p.clock_provenance);
     out.close();
   }
+  if (!p.sharing_provenance.source.empty()) {
+    out.open("sharing");
+    out.field("sms_lost_per_transfer_sm", p.sms_lost_per_transfer_sm);
+    out.source(p.sharing_provenance);
+    out.close();
+  }
 }
 
 void write_gemm(Writer& out, const GemmSurface& surface) {

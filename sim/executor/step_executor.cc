@@ -15,8 +15,8 @@ class SharedSteps {
   explicit SharedSteps(const std::vector<SharingJob>& jobs)
       : jobs_(jobs), network_(engine_, jobs.front().job.capacity.values(), LinkAccounting::kOn) {
     for (const SharingJob& j : jobs) {
-      steps_.push_back(std::make_unique<StepRun>(engine_, network_, j.graph, j.costs, j.map, j.job,
-                                                 j.tuning, j.sms_per_gpu,
+      steps_.push_back(std::make_unique<StepRun>(engine_, network_, j.graph, j.costs, j.job,
+                                                 j.tuning, j.sms,
                                                  ExecutionChoice{.traced = j.traced}));
     }
     outcomes_.resize(jobs.size());
@@ -65,12 +65,11 @@ class SharedSteps {
 
 }  // namespace
 
-StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const JobMap& map,
-                         const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu,
-                         const ExecutionChoice& choice) {
+StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const FoldedJob& job,
+                         const NcclTuning& tuning, const Multiprocessors& sms, const ExecutionChoice& choice) {
   Engine engine;
   FluidNetwork network(engine, job.capacity.values(), LinkAccounting::kOn);
-  StepRun step(engine, network, graph, costs, map, job, tuning, sms_per_gpu, choice);
+  StepRun step(engine, network, graph, costs, job, tuning, sms, choice);
   for (const CapacityChange& change : job.changes) {
     engine.after(change.at,
                  [&network, to = &change] { network.set_capacity(to->link, to->capacity); });

@@ -5,8 +5,8 @@
 //   - A collective starts when its last member arrives. It pays its latency and moves its volume at the least of its
 //     algorithm's rate, its own links and a max-min share of shared links. It ends for all members at once.
 //   - A send moves when it is issued (the receiver has posted its buffer); the receive op ends with it.
-//   - A transfer holds `channels` SMs of each of its ranks while it runs; compute beside it runs on the others. Work is counted
-//     in SM-nanoseconds, whole numbers, so slowing down and speeding up again loses nothing.
+//   - A transfer holds `channels` SMs of each of its ranks while it runs; compute beside it loses so many times
+//     `lost_per_transfer_sm`, down to one SM. Work is counted in nanoseconds times parts of an SM, whole numbers, so slowing down and speeding up again loses nothing.
 //   - The host launches ahead of the GPU: its ops run in order on a stream of their own, and a kernel waits for its launch.
 //   - Every nanosecond of every rank is booked to one TimeTerm: what it computes, or what its next kernel waits for.
 //
@@ -66,6 +66,13 @@ struct StepOutcome {
   OpRecords records;                      // of every op, where they were asked for
 };
 
+// A GPU's streaming multiprocessors, and how many of them a kernel loses to each that a transfer beside it holds.
+struct Multiprocessors {
+  static constexpr int64_t kParts = 64;  // of an SM, that shares are rounded to
+  int64_t count = 132;
+  double lost_per_transfer_sm = 1;
+};
+
 struct ExecutionChoice {
   std::vector<RankClassId> traced;
   bool keep_records = false;     // for the critical path: 32 bytes an op and rank class
@@ -73,18 +80,16 @@ struct ExecutionChoice {
   std::optional<TimeTerm> free_transfers;
 };
 
-StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const JobMap& map,
-                         const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu,
-                         const ExecutionChoice& choice = {});
+StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const FoldedJob& job,
+                         const NcclTuning& tuning, const Multiprocessors& sms, const ExecutionChoice& choice = {});
 
 // A job among others on the same links.
 struct SharingJob {
   const OpGraph& graph;
   const CostedGraph& costs;
-  const JobMap& map;
   const FoldedJob& job;  // of fold_together(): one table of links for all
   const NcclTuning& tuning;
-  int64_t sms_per_gpu = 132;
+  Multiprocessors sms;
   std::vector<RankClassId> traced;
   Duration begins;  // its first step, after the run's begin
   bool is_background = false;  // runs once, and nobody waits for it

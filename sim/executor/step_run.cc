@@ -11,6 +11,7 @@ namespace herdsim {
 namespace {
 
 constexpr size_t kCompute = static_cast<size_t>(Stream::kCompute);
+constexpr int64_t kWholeSm = Multiprocessors::kParts;
 
 }  // namespace
 
@@ -18,13 +19,13 @@ constexpr size_t kCompute = static_cast<size_t>(Stream::kCompute);
 // them: without, many micro-batches run a tenth more instructions.
 
 StepRun::StepRun(Engine& engine, FluidNetwork& network, const OpGraph& graph,
-                 const CostedGraph& costs, const JobMap& map, const FoldedJob& job,
-                 const NcclTuning& tuning, int64_t sms_per_gpu, const ExecutionChoice& choice)
+                 const CostedGraph& costs, const FoldedJob& job, const NcclTuning& tuning, const Multiprocessors& sms,
+                 const ExecutionChoice& choice)
     : graph_(graph),
       costs_(costs),
-      map_(map),
       job_(job),
-      sms_(sms_per_gpu),
+      sms_(sms.count * kWholeSm),
+      lost_to_a_channel_(std::llround(sms.lost_per_transfer_sm * static_cast<double>(kWholeSm))),
       engine_(engine),
       network_(network),
       programs_(graph, job),
@@ -182,7 +183,7 @@ inline Duration StepRun::at_speed_of(RankClassId rank, Duration nominal) const {
 
 inline void StepRun::schedule_end(RankClassId rank) {
   RankState& state = ranks_[rank];
-  state.speed = std::max<int64_t>(1, sms_ - state.sms_held);
+  state.speed = std::max(kWholeSm, sms_ - state.sms_lost);
   const int64_t left = (state.work_left + state.speed - 1) / state.speed;
   state.end = engine_.after(nanoseconds(left), [this, rank] { end_compute(rank); });
 }
@@ -202,10 +203,10 @@ inline void StepRun::start_host(RankClassId rank, OpId op) {
 }
 
 // Transfers take and give back SMs; a kernel that runs goes on with what is left.
-inline void StepRun::hold_sms(RankClassId rank, int64_t sms) {
+inline void StepRun::hold_sms(RankClassId rank, int64_t channels) {
   RankState& state = ranks_[rank];
-  state.sms_held += sms;
-  if (!state.end || sms == 0) return;
+  state.sms_lost += channels * lost_to_a_channel_;
+  if (!state.end || channels == 0) return;
   const int64_t elapsed = (engine_.now() - state.updated).nanoseconds();
   state.work_left -= elapsed * state.speed;
   state.updated = engine_.now();
@@ -246,12 +247,12 @@ void StepRun::plan_transfers(const NcclTuning& tuning, std::optional<TimeTerm> f
   for (size_t w = 0; w < graph_.works.size(); ++w) {
     const Work& work = graph_.works[WorkId(w)];
     if (work.kind == WorkKind::kCollective) {
-      for (const GroupShape& shape : job_.lanes[map_.lane_of_work[WorkId(w)]].shapes) {
+      for (const GroupShape& shape : job_.lanes[job_.lane_of_work[WorkId(w)]].shapes) {
         plans_[w].push_back(is_free(work) ? CollectivePlan{} : plan_of(work, shape, tuning));
       }
     } else if (work.kind == WorkKind::kSend) {
       // By slot, then shape.
-      for (const uint32_t lane : map_.message_lane) {
+      for (const uint32_t lane : job_.message_lane) {
         for (const GroupShape& shape : job_.lanes[lane].shapes) {
           plans_[w].push_back(is_free(work) ? CollectivePlan{}
                                             : plan_collective(CollectiveKind::kSendRecv, work.bytes,
@@ -264,7 +265,7 @@ void StepRun::plan_transfers(const NcclTuning& tuning, std::optional<TimeTerm> f
 
 void StepRun::arrive(RankClassId rank, OpId op) {
   const WorkId work = programs_.work(rank, op);
-  const uint32_t lane_index = map_.lane_of_work[work];
+  const uint32_t lane_index = job_.lane_of_work[work];
   const FoldedLane& lane = job_.lanes[lane_index];
   const uint32_t index = lane.transfer_of[rank.index()];
   TransferState& state = transfers_[lane_index][index];
@@ -327,17 +328,17 @@ void StepRun::move(const CollectivePlan& plan, const FoldedTransfer& transfer,
 
 inline StepRun::MessageRoute StepRun::route_of(RankClassId sender, OpId op) const {
   const Op& send = programs_.op(sender, op);
-  const std::vector<ProgramId>& peers = map_.peers[job_.ranks[sender].program];
+  const std::vector<ProgramId>& peers = job_.peers[job_.ranks[sender].program];
   const auto slot =
       static_cast<size_t>(std::find(peers.begin(), peers.end(), send.peer) - peers.begin());
   size_t first_plan = 0;
   for (size_t s = 0; s < slot; ++s) {
-    first_plan += job_.lanes[map_.message_lane[s]].shapes.size();
+    first_plan += job_.lanes[job_.message_lane[s]].shapes.size();
   }
-  const uint32_t lane = map_.message_lane[slot];
+  const uint32_t lane = job_.message_lane[slot];
   const FoldedTransfer& transfer =
       job_.lanes[lane].transfers[job_.lanes[lane].transfer_of[sender.index()]];
-  return {lane, job_.peers[sender][slot], plans_[send.work.index()][first_plan + transfer.shape]};
+  return {lane, job_.receivers[sender][slot], plans_[send.work.index()][first_plan + transfer.shape]};
 }
 
 void StepRun::start_send(RankClassId sender, OpId op) {
@@ -428,7 +429,7 @@ inline TimeTerm StepRun::term_of(RankClassId rank, OpId op) {
     return missing == nullptr ? doing.exposed_as : term_of(rank, *missing);
   }
   if (doing.kind != WorkKind::kCollective) return doing.exposed_as;
-  const uint32_t lane = map_.lane_of_work[programs_.work(rank, current)];
+  const uint32_t lane = job_.lane_of_work[programs_.work(rank, current)];
   if (transfers_[lane][job_.lanes[lane].transfer_of[rank.index()]].running) {
     return doing.exposed_as;
   }

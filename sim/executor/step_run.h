@@ -1,7 +1,7 @@
 // One job's step on an engine and a network that other jobs may share: what step_executor.h
 // promises, event by event.
 //
-//   StepRun step(engine, network, graph, costs, map, job, tuning, sms_per_gpu, {});
+//   StepRun step(engine, network, graph, costs, job, tuning, sms, {});
 //   step.begin();
 //   engine.run();
 //   StepOutcome outcome = step.outcome();
@@ -23,8 +23,7 @@ class StepRun {
  public:
   // Engine, network and what the job is made of must outlive this object.
   StepRun(Engine& engine, FluidNetwork& network, const OpGraph& graph, const CostedGraph& costs,
-          const JobMap& map, const FoldedJob& job, const NcclTuning& tuning, int64_t sms_per_gpu,
-          const ExecutionChoice& choice);
+          const FoldedJob& job, const NcclTuning& tuning, const Multiprocessors& sms, const ExecutionChoice& choice);
   StepRun(const StepRun&) = delete;
   StepRun& operator=(const StepRun&) = delete;
 
@@ -43,9 +42,9 @@ class StepRun {
   // What a rank's GPU does, and its account.
   struct RankState {
     // The kernel that runs, if any.
-    int64_t work_left = 0;  // SM-nanoseconds
-    int64_t sms_held = 0;   // by transfers
-    int64_t speed = 0;      // SMs it runs on
+    int64_t work_left = 0;  // nanoseconds times parts of an SM
+    int64_t sms_lost = 0;   // to transfers, in parts
+    int64_t speed = 0;      // parts of SMs that it runs on
     Instant updated;
     EventId end;
     OpId op;
@@ -91,7 +90,7 @@ class StepRun {
   void schedule_end(RankClassId rank);
   void end_compute(RankClassId rank);
   void start_host(RankClassId rank, OpId op);
-  void hold_sms(RankClassId rank, int64_t sms);
+  void hold_sms(RankClassId rank, int64_t channels);
 
   // Collectives
   void plan_transfers(const NcclTuning& tuning, std::optional<TimeTerm> free);
@@ -123,9 +122,8 @@ class StepRun {
 
   const OpGraph& graph_;
   const CostedGraph& costs_;
-  const JobMap& map_;
   const FoldedJob& job_;
-  const int64_t sms_;
+  const int64_t sms_, lost_to_a_channel_;  // in parts of an SM
   Engine& engine_;
   FluidNetwork& network_;
   RankPrograms programs_;

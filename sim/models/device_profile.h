@@ -127,6 +127,10 @@ struct DeviceProfile {
   // attention take as much longer.
   double training_clock = 1;
   Provenance clock_provenance;
+  // SMs that a kernel loses to each SM of a transfer beside it: 1, that SM; more where the transfer takes memory bandwidth
+  // and cache as well.
+  double sms_lost_per_transfer_sm = 1;
+  Provenance sharing_provenance;
   std::vector<GemmSurface> gemm;  // bf16 at least
   TypedVector<AttentionKernelId, AttentionKernel> attention;
   std::array<StreamCurve, kStreamClasses> stream;

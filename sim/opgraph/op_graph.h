@@ -48,6 +48,7 @@ struct UnevenLoad {
     const size_t column = columns == 1 ? 0 : static_cast<size_t>(micro_batch);
     return factors[row[rank.index()] * columns + column];
   }
+  friend bool operator==(const UnevenLoad&, const UnevenLoad&) = default;
 };
 
 struct Kernel {

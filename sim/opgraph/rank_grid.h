@@ -73,6 +73,8 @@ class RankGrid {
   // The `position`-th member in rank order. Requires: position < group_size(c).
   RankId member(CommGroupId group, Communicator c, size_t position) const;
 
+  friend bool operator==(const RankGrid&, const RankGrid&) = default;
+
  private:
   // Digits of a rank, each a coordinate or a part of one.
   enum Digit : uint8_t { kTpDigit, kCpDigit, kPpDigit, kInnerDigit, kOuterDigit };
@@ -83,6 +85,7 @@ class RankGrid {
   struct Layout {
     std::array<Span, kDigits> spans{};
     size_t size = 1, count = 1;
+    friend bool operator==(const Layout&, const Layout&) = default;
   };
   const Layout& layout(Communicator c) const { return layouts_[static_cast<size_t>(c)]; }
   void place_digits(const GridShape& shape);

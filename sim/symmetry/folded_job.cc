@@ -42,6 +42,10 @@ FoldedLane fold_lane(const OpGraph& graph, const Lane& lane, const Partition& in
                      const JobClasses& classes) {
   FoldedLane folded;
   folded.is_message = lane.is_message;
+  folded.communicator = lane.communicator;
+  folded.instances = lane.instances;
+  folded.spread = lane.spread;
+  folded.own_links = lane.own_links;
   folded.shapes = lane.shapes;
   for (size_t c = 0; c < instances.classes(); ++c) {
     const uint32_t representative = instances.representative[c];
@@ -83,12 +87,12 @@ FoldedJob fold(const OpGraph& graph, const Machine& machine, const JobMap& map,
     const RankId representative(classes.ranks.representative[c]);
     job.ranks.push_back({representative, classes.ranks.size[c], graph.program_of(representative),
                          machine.compute_factor[representative]});
-    std::vector<RankClassId> peers;
+    std::vector<RankClassId> receivers;
     for (const ProgramId peer : map.peers[graph.program_of(representative)]) {
       const RankId rank = graph.grid.with(representative, Axis::kPp, peer.index());
-      peers.emplace_back(classes.ranks.class_of[rank.index()]);
+      receivers.emplace_back(classes.ranks.class_of[rank.index()]);
     }
-    job.peers.push_back(std::move(peers));
+    job.receivers.push_back(std::move(receivers));
   }
   for (const uint32_t slot : classes.link_classes.representative) {
     const LinkId link = classes.links[slot];
@@ -111,6 +115,9 @@ FoldedJob fold(const OpGraph& graph, const Machine& machine, const JobMap& map,
   for (size_t l = 0; l < map.lanes.size(); ++l) {
     job.lanes.push_back(fold_lane(graph, map.lanes[l], classes.lanes[l], classes));
   }
+  job.lane_of_work = map.lane_of_work;
+  job.peers = map.peers;
+  job.message_lane = map.message_lane;
   job.class_of_rank = classes.ranks.class_of;
   return job;
 }

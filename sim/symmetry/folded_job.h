@@ -34,6 +34,10 @@ struct FoldedTransfer {
 
 struct FoldedLane {
   bool is_message = false;
+  Communicator communicator = Communicator::kTensor;  // of collectives
+  size_t instances = 0;                                // that all transfers stand for
+  SpreadEffect spread;                                 // of all of them
+  std::vector<OwnLinks> own_links;
   std::vector<GroupShape> shapes;
   std::vector<FoldedTransfer> transfers;
   std::vector<Crossing> crossings;  // LinkId: index of the link class
@@ -59,8 +63,12 @@ struct FoldedJob {
   };
   std::vector<Directions> links_of_class;
   std::vector<CapacityChange> changes;      // LinkId: index of the link class; by time
-  // By rank class and message slot (as JobMap::peers numbers them): who receives.
-  TypedVector<RankClassId, std::vector<RankClassId>> peers;
+  // As in JobMap.
+  TypedVector<WorkId, uint32_t> lane_of_work;
+  TypedVector<ProgramId, std::vector<ProgramId>> peers;
+  std::vector<uint32_t> message_lane;
+  // By rank class and message slot: who receives.
+  TypedVector<RankClassId, std::vector<RankClassId>> receivers;
   std::vector<uint32_t> class_of_rank;
 };
 

@@ -15,23 +15,16 @@
 namespace herdsim {
 namespace {
 
-// A message of a few kilobytes is latency and nothing else: it takes part in no sharing.
-constexpr Bytes kLatencyOnly = kibibytes(64);
-
-// Whether two plans load the links of a group alike.
-bool same_load(const CollectivePlan& a, const CollectivePlan& b) {
-  return a.part == b.part && a.nic_crossings == b.nic_crossings && a.nvlink_crossings == b.nvlink_crossings &&
-         (a.algorithm == Algorithm::kPairwise) == (b.algorithm == Algorithm::kPairwise) &&
-         (a.algorithm == Algorithm::kCollNet) == (b.algorithm == Algorithm::kCollNet) &&
-         (a.algorithm == Algorithm::kToStore) == (b.algorithm == Algorithm::kToStore);
-}
-
 class JobMapper {
  public:
-  JobMapper(const OpGraph& graph, const Machine& machine) : graph_(graph), machine_(machine) {}
+  JobMapper(const RankGrid& grid, const TransferPattern& pattern, const Machine& machine,
+            GroupShapes& shapes)
+      : grid_(grid), pattern_(pattern), machine_(machine), shapes_(shapes) {}
 
   JobMap map() {
-    map_collectives();
+    for (const TransferPattern::Collectives& collectives : pattern_.collectives) {
+      add_collective_lane(collectives);
+    }
     map_messages();
     drop_unshared_links();
     bound_by_routing();
@@ -39,24 +32,13 @@ class JobMapper {
   }
 
  private:
-  struct CommunicatorShapes {
-    bool known = false;
-    std::vector<GroupShape> shapes;
-    std::vector<uint32_t> shape_of;
-  };
-  struct CollectiveLane {
-    Communicator communicator;
-    std::vector<CollectivePlan> plans;  // by shape
-    uint32_t lane;
-  };
-
   GpuId gpu_of(RankId rank) const { return machine_.placement[rank]; }
 
   // Valid until the next call.
   std::span<const GpuId> members(Communicator c, size_t group) {
-    members_.resize(graph_.grid.group_size(c));
+    members_.resize(grid_.group_size(c));
     for (size_t i = 0; i < members_.size(); ++i) {
-      members_[i] = gpu_of(graph_.grid.member(CommGroupId(group), c, i));
+      members_[i] = gpu_of(grid_.member(CommGroupId(group), c, i));
     }
     return members_;
   }
@@ -77,63 +59,21 @@ class JobMapper {
     lane.first_crossing.push_back(static_cast<uint32_t>(lane.crossings.size()));
   }
 
-  static uint32_t index_of(std::vector<GroupShape>& shapes, const GroupShape& shape) {
-    const auto at = std::find(shapes.begin(), shapes.end(), shape) - shapes.begin();
-    if (at == static_cast<ptrdiff_t>(shapes.size())) shapes.push_back(shape);
-    return static_cast<uint32_t>(at);
-  }
-
-  const CommunicatorShapes& shapes_of(Communicator c) {
-    CommunicatorShapes& entry = shapes_[static_cast<size_t>(c)];
-    if (entry.known) return entry;
-    entry.known = true;
-    for (size_t g = 0; g < graph_.grid.group_count(c); ++g) {
-      entry.shape_of.push_back(index_of(entry.shapes, group_shape(machine_.fabric, members(c, g))));
-    }
-    return entry;
-  }
-
-  void map_collectives() {
-    map_.lane_of_work.assign(graph_.works.size(), 0);
-    std::vector<CollectiveLane> lanes;
-    for (size_t w = 0; w < graph_.works.size(); ++w) {
-      const Work& work = graph_.works[WorkId(w)];
-      if (work.kind != WorkKind::kCollective) continue;
-      const CommunicatorShapes& shapes = shapes_of(work.communicator);
-      std::vector<CollectivePlan> plans;
-      for (const GroupShape& shape : shapes.shapes) {
-        // A plan that loads nothing stands for a message too small to share.
-        plans.push_back(work.bytes <= kLatencyOnly
-                            ? CollectivePlan{}
-                            : plan_of(work, shape, machine_.tuning));
-      }
-      const auto same = std::find_if(lanes.begin(), lanes.end(), [&](const CollectiveLane& lane) {
-        return lane.communicator == work.communicator &&
-               std::equal(lane.plans.begin(), lane.plans.end(), plans.begin(), same_load);
-      });
-      if (same != lanes.end()) {
-        map_.lane_of_work[WorkId(w)] = same->lane;
-        continue;
-      }
-      const uint32_t lane = add_collective_lane(work.communicator, shapes, plans);
-      map_.lane_of_work[WorkId(w)] = lane;
-      lanes.push_back({work.communicator, std::move(plans), lane});
-    }
-  }
-
-  uint32_t add_collective_lane(Communicator c, const CommunicatorShapes& shapes,
-                               const std::vector<CollectivePlan>& plans) {
+  void add_collective_lane(const TransferPattern::Collectives& collectives) {
+    const Communicator c = collectives.communicator;
+    const CommunicatorShapes& shapes = shapes_.of(c);
     Lane lane;
     std::vector<Connection> connections;
     int64_t sharing = 1;
     const bool collides = machine_.spread.rule != SpreadRule::kEven;
     lane.communicator = c;
-    lane.instances = graph_.grid.group_count(c);
+    lane.instances = grid_.group_count(c);
     lane.shapes = shapes.shapes;
     lane.shape_of = shapes.shape_of;
     for (size_t g = 0; g < lane.instances; ++g) {
-      const CollectivePlan& plan = plans[lane.shape_of[g]];
-      if (plan.nic_crossings != 0 || plan.nvlink_crossings != 0) {
+      const GroupLoad& load = collectives.loads[lane.shape_of[g]];
+      const CollectivePlan plan = load.plan();
+      if (!load.loads_nothing()) {
         append_group_path(machine_.fabric, members(c, g), plan, path_);
       }
       if (plan.nic_crossings != 0 && collides) {
@@ -143,11 +83,11 @@ class JobMapper {
       end_path(lane);
     }
     // Phases in hosts meet no switch, however far apart the hosts of their group are.
-    const bool uses_nics = std::any_of(plans.begin(), plans.end(), [](const CollectivePlan& plan) {
-      return plan.nic_crossings != 0;
-    });
+    const bool uses_nics =
+        std::any_of(collectives.loads.begin(), collectives.loads.end(),
+                    [](const GroupLoad& load) { return load.nic_crossings != 0; });
     if (uses_nics) lane.spread = spread_of(connections, sharing);
-    return add_lane(std::move(lane));
+    add_lane(std::move(lane));
   }
 
   // Lanes are seeded by their number, so that one more does not change the others' draws.
@@ -190,17 +130,9 @@ class JobMapper {
   }
 
   void map_messages() {
-    map_.peers.resize(graph_.programs.size());
+    map_.peers = pattern_.peers;
     size_t slots = 0;
-    for (size_t p = 0; p < graph_.programs.size(); ++p) {
-      std::vector<ProgramId>& peers = map_.peers[ProgramId(p)];
-      for (const Op& op : graph_.programs[ProgramId(p)].ops) {
-        if (graph_.works[op.work].kind != WorkKind::kSend) continue;
-        if (std::find(peers.begin(), peers.end(), op.peer) == peers.end()) peers.push_back(op.peer);
-      }
-      std::sort(peers.begin(), peers.end());
-      slots = std::max(slots, peers.size());
-    }
+    for (const std::vector<ProgramId>& peers : map_.peers) slots = std::max(slots, peers.size());
     for (size_t slot = 0; slot < slots; ++slot) map_.message_lane.push_back(message_lane(slot));
   }
 
@@ -208,23 +140,23 @@ class JobMapper {
     Lane lane;
     lane.is_message = true;
     lane.slot = slot;
-    lane.instances = graph_.grid.ranks();
+    lane.instances = grid_.ranks();
     lane.shapes.push_back(GroupShape{});               // of ranks that send nothing here
     std::array<uint32_t, kHopClasses> shape_of_hop{};  // pairs of one hop class have one shape
     std::vector<Connection> connections;
     lane.shape_of.reserve(lane.instances);
     for (size_t r = 0; r < lane.instances; ++r) {
       const RankId rank(r);
-      const std::vector<ProgramId>& peers = map_.peers[graph_.program_of(rank)];
+      const std::vector<ProgramId>& peers = map_.peers[ProgramId(grid_.coordinate(rank, Axis::kPp))];
       uint32_t shape = 0;
       if (slot < peers.size()) {
         const GpuId from = gpu_of(rank);
-        const GpuId to = gpu_of(graph_.grid.with(rank, Axis::kPp, peers[slot].index()));
+        const GpuId to = gpu_of(grid_.with(rank, Axis::kPp, peers[slot].index()));
         uint32_t& known = shape_of_hop[static_cast<size_t>(machine_.fabric.hop_class(from, to))];
         // On a torus the distance counts as well.
         if (known == 0 || machine_.fabric.torus()) {
           const std::array<GpuId, 2> pair = {from, to};
-          known = index_of(lane.shapes, group_shape(machine_.fabric, pair));
+          known = index_of_shape(lane.shapes, group_shape(machine_.fabric, pair));
         }
         shape = known;
         append_point_to_point_path(machine_.fabric, from, to, path_);
@@ -295,14 +227,14 @@ class JobMapper {
   }
 
   void drop_links(Lane& lane, const std::array<bool, kLinkKinds>& kinds) const {
-    std::array<Lane::OwnLinks, kLinkKinds> own{};
+    std::array<OwnLinks, kLinkKinds> own{};
     uint32_t kept = 0, read = 0;
     for (size_t i = 0; i < lane.instances; ++i) {
       for (const uint32_t end = lane.first_crossing[i + 1]; read < end; ++read) {
         const LaneCrossing crossing = lane.crossings[read];
         const LinkKind kind = machine_.fabric.links()[crossing.link].kind;
         if (kinds[static_cast<size_t>(kind)]) {
-          Lane::OwnLinks& of_kind = own[static_cast<size_t>(kind)];
+          OwnLinks& of_kind = own[static_cast<size_t>(kind)];
           of_kind = {kind, std::max<int64_t>(of_kind.count, crossing.count), of_kind.links + 1};
           lane.own_bound[i] =
               std::min(lane.own_bound[i], machine_.capacity[crossing.link] / crossing.count);
@@ -314,15 +246,16 @@ class JobMapper {
     }
     lane.crossings.resize(kept);
     lane.crossings.shrink_to_fit();
-    for (const Lane::OwnLinks& of_kind : own) {
+    for (const OwnLinks& of_kind : own) {
       if (of_kind.links > 0) lane.own_links.push_back(of_kind);
     }
   }
 
-  const OpGraph& graph_;
+  const RankGrid& grid_;
+  const TransferPattern& pattern_;
   const Machine& machine_;
+  GroupShapes& shapes_;
   JobMap map_;
-  std::array<CommunicatorShapes, kCommunicators> shapes_;
   std::vector<GpuId> members_;
   std::vector<Crossing> path_;  // of the instance at hand
   TypedVector<LinkId, uint32_t> working_lanes_;
@@ -330,9 +263,19 @@ class JobMapper {
 
 }  // namespace
 
+JobMap map_lanes(const RankGrid& grid, const TransferPattern& pattern, const Machine& machine,
+                 GroupShapes& shapes) {
+  HERDSIM_CHECK(machine.placement.size() >= grid.ranks()) << "ranks without a GPU";
+  return JobMapper(grid, pattern, machine, shapes).map();
+}
+
 JobMap map_job(const OpGraph& graph, const Machine& machine) {
   HERDSIM_CHECK(machine.placement.size() >= graph.grid.ranks()) << "ranks without a GPU";
-  return JobMapper(graph, machine).map();
+  GroupShapes shapes(graph.grid, machine.fabric, machine.placement);
+  GraphPattern of = transfer_pattern(graph, machine.tuning, shapes);
+  JobMap map = map_lanes(graph.grid, of.pattern, machine, shapes);
+  map.lane_of_work = std::move(of.collectives_of);
+  return map;
 }
 
 }  // namespace herdsim

@@ -13,39 +13,27 @@
 
 #include "sim/base/ids.h"
 #include "sim/collectives/collective.h"
-#include "sim/fabric/capacity_change.h"
 #include "sim/fabric/crossing.h"
 #include "sim/fabric/fabric.h"
 #include "sim/fabric/lane_spread.h"
 #include "sim/opgraph/op_graph.h"
+#include "sim/symmetry/machine.h"
+#include "sim/symmetry/transfer_pattern.h"
 
 namespace herdsim {
-
-struct NcclTuning;  // sim/collectives/nccl_tuning.h
-
-// The machine as the job sees it.
-struct Machine {
-  const Fabric& fabric;
-  const TypedVector<RankId, GpuId>& placement;
-  const TypedVector<LinkId, Bandwidth>& capacity;        // usable, degraded parts included
-  const TypedVector<RankId, double>& compute_factor;     // 1: nominal; 0.9: a GPU at 90 % of its speed
-  const NcclTuning& tuning;
-  int64_t sms_per_gpu = 132;
-  // How transfers spread over the lanes of a bundle; hashes are drawn by the seed.
-  LaneSpread spread = {};
-  uint64_t seed = 0;
-  // Of their line rates that network links carry when nothing is wrong: what is missing of it is
-  // lanes.
-  double line_share = 1;
-  std::span<const CapacityChange> changes = {};  // inside the step, by time
-  bool is_shared = false;     // other jobs use the fabric; hosts are each job's own
-  bool shares_hosts = false;  // so do flows of this job that are not in its graph, its hosts' links too
-};
 
 // A Crossing in half the memory: a large job has millions.
 struct LaneCrossing {
   LinkId link;
   uint32_t count = 1;
+};
+
+// Links of one kind that a lane's transfers do not list because only this lane uses them: how often an instance crosses
+// one of them, and over how many links all instances go.
+struct OwnLinks {
+  LinkKind kind;
+  int64_t count = 1;
+  size_t links = 0;
 };
 
 struct Lane {
@@ -60,13 +48,6 @@ struct Lane {
   std::vector<uint32_t> first_crossing;  // by instance, and one more
   std::vector<LaneCrossing> crossings;   // of links that others may use and that can bind
   SpreadEffect spread;                   // what the routing makes of those that leave their ToRs
-  // Of the links left out because only this lane uses them: the kind, how often an instance crosses
-  // one of them, and over how many links all instances go.
-  struct OwnLinks {
-    LinkKind kind;
-    int64_t count = 1;
-    size_t links = 0;
-  };
   std::vector<OwnLinks> own_links;
 
   std::span<const LaneCrossing> path(size_t instance) const {
@@ -89,5 +70,10 @@ struct JobMap {
 // slowest connection of the lane (sim/fabric/lane_spread.h).
 // Requires: placement covers the graph's ranks; every Receive of the graph has its send.
 JobMap map_job(const OpGraph& graph, const Machine& machine);
+
+// The same for all graphs of a pattern. Without `lane_of_work`, which is the graph's: lanes of collectives come first and are
+// those of the pattern.
+JobMap map_lanes(const RankGrid& grid, const TransferPattern& pattern, const Machine& machine,
+                 GroupShapes& shapes);
 
 }  // namespace herdsim

@@ -10,6 +10,7 @@
 
 #include "sim/base/error.h"
 #include "sim/job/reliability_targets.h"
+#include "tools/herdsim/progress_line.h"
 #include "tools/herdsim/version.h"
 #include "tools/validation/published_scenarios.h"
 #include "tools/validation/reliability_report.h"
@@ -102,7 +103,13 @@ int validate_table(const Options& options, Streams streams) {
     return explain_error(question_of_row(rows[index_of_row(ids, options.why)], parts), options,
                          streams);
   }
-  const std::vector<RowPrediction> predictions = predict_rows(rows, parts, options.threads);
+  std::vector<RowPrediction> predictions;
+  {
+    ProgressLine progress(options, streams);
+    predictions = predict_rows(rows, parts, options.threads, [&](size_t done, size_t of) {
+      progress.show(static_cast<int64_t>(done), static_cast<int64_t>(of), "rows");
+    });
+  }
   record(std::filesystem::path(options.table).filename().string(), comparisons_of(predictions),
          options);
   switch (options.format) {

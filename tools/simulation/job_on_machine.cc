@@ -102,18 +102,17 @@ JobOnMachine::JobOnMachine(const Scenario& of, const MachineState& state, size_t
       costs(cost_graph(graph, of.profile, of.software)),
       factors(compute_factors(of)),
       tuning(network_tuning(of, state.fabric, placement)),
+      sms{of.profile.sms, of.profile.sms_lost_per_transfer_sm},
       machine{.fabric = state.fabric,
               .placement = placement,
               .capacity = state.links.capacity,
               .compute_factor = factors,
               .tuning = tuning,
-              .sms_per_gpu = of.profile.sms,
               .spread = lane_spread(of.cluster),
               .seed = of.seed,
               .line_share = of.cluster.nic_efficiency,
               .changes = state.links.changes,
               .is_shared = state.placements.size() > 1 || state.storage_shares_hosts,
-              .shares_hosts = state.storage_shares_hosts},
-      map(map_job(graph, machine)) {}
+              .shares_hosts = state.storage_shares_hosts} {}
 
 }  // namespace herdsim

@@ -1,18 +1,19 @@
-// A scenario taken apart into what the executor runs: the machine as it is, and a job's work, costs
-// and transfers on it.
+// A scenario taken apart into what the executor runs: the machine as it is, and a job's work and
+// costs on it.
 //
 //   const MachineState machine = machine_of(scenario);
 //   const JobOnMachine job(scenario, machine, 0);
-//   const FoldedJob folded = fold(job.graph, job.machine, job.map, classify(job.graph, job.machine,
-//   job.map));
+//   const JobMap map = map_job(job.graph, job.machine);
+//   const FoldedJob folded = fold(job.graph, job.machine, map, classify(job.graph, job.machine, map));
 #pragma once
 
 #include <vector>
 
 #include "sim/collectives/nccl_tuning.h"
 #include "sim/costing/cost_pass.h"
+#include "sim/executor/step_executor.h"
 #include "sim/opgraph/op_graph.h"
-#include "sim/symmetry/job_map.h"
+#include "sim/symmetry/machine.h"
 #include "tools/scenario/scenario.h"
 #include "topologies/link_capacity.h"
 #include "workloads/stage_layout.h"
@@ -49,8 +50,8 @@ class JobOnMachine {
   CostedGraph costs;
   const TypedVector<RankId, double> factors;  // of the GPUs' speed
   const NcclTuning tuning;
+  const Multiprocessors sms;
   const Machine machine;
-  const JobMap map;
 };
 
 }  // namespace herdsim

@@ -36,7 +36,7 @@ std::string parallelism(const Work& work) {
   return "job";
 }
 
-std::string label_of(const Lane& lane, const Work& work) {
+std::string label_of(const FoldedLane& lane, const Work& work) {
   return parallelism(work) + " " +
          (lane.is_message ? "send" : std::string(collective_kind_name(work.collective)));
 }
@@ -121,7 +121,7 @@ class LinkUses {
     for (auto& [key, loads] : own_) {
       const auto [lane, transfer, kind] = key;
       const FoldedTransfer& t = step.job.lanes[lane].transfers[transfer];
-      const Lane& whole = step.map.lanes[lane];
+      const FoldedLane& whole = step.job.lanes[lane];
       // Half of the links of a port are each way.
       const auto each = static_cast<int64_t>(own_links(whole, kind).links / whole.instances / 2);
       const int64_t links = each * t.instances;
@@ -153,21 +153,20 @@ class LinkUses {
   using OwnKey = std::tuple<uint32_t, uint32_t, LinkKind>;
   using AlikeKey = std::tuple<LinkKind, int64_t, Loads>;
 
-  static const Lane::OwnLinks& own_links(const Lane& lane, LinkKind kind) {
+  static const OwnLinks& own_links(const FoldedLane& lane, LinkKind kind) {
     return *std::find_if(lane.own_links.begin(), lane.own_links.end(),
-                         [kind](const Lane::OwnLinks& own) { return own.kind == kind; });
+                         [kind](const OwnLinks& own) { return own.kind == kind; });
   }
 
   void add(const TransferRuns& runs) {
     const FoldedLane& lane = step_.job.lanes[runs.lane];
-    const Lane& whole = step_.map.lanes[runs.lane];
     const int64_t bytes = runs.runs * volume_of(step_, lane, runs.transfer, runs.work).count();
     if (bytes == 0) return;
-    const std::string label = label_of(whole, step_.graph.works[runs.work]);
+    const std::string label = label_of(lane, step_.graph.works[runs.work]);
     for (const Crossing& crossing : lane.path(lane.transfers[runs.transfer])) {
       loads_[crossing.link.index()][label] += bytes * crossing.count;
     }
-    for (const Lane::OwnLinks& own : whole.own_links) {
+    for (const OwnLinks& own : lane.own_links) {
       own_[{runs.lane, runs.transfer, own.kind}][label] += bytes * own.count;
     }
   }
@@ -179,7 +178,7 @@ class LinkUses {
   }
 
   // The first member's port.
-  LinkId own_link(const Lane& lane, uint32_t instance, LinkKind kind) const {
+  LinkId own_link(const FoldedLane& lane, uint32_t instance, LinkKind kind) const {
     const RankId rank = step_.graph.grid.member(CommGroupId(instance), lane.communicator, 0);
     const GpuId gpu = step_.placement[rank];
     if (kind == LinkKind::kNvLink) return step_.fabric.nvlink_out(gpu);
@@ -243,18 +242,18 @@ void fill_link_use(const RunStep& step, StepResult& result) {
 // Several lanes of one parallelism, such as sends forward and backward, are one row: the slower.
 void fill_collisions(const RunStep& step, StepResult& result) {
   const auto name_of = [&](size_t lane) -> std::string {
-    if (step.map.lanes[lane].is_message) return "PP";
+    if (step.job.lanes[lane].is_message) return "PP";
     for (size_t w = 0; w < step.graph.works.size(); ++w) {
       const Work& work = step.graph.works[WorkId(w)];
       const bool of_lane =
-          work.kind == WorkKind::kCollective && step.map.lane_of_work[WorkId(w)] == lane;
+          work.kind == WorkKind::kCollective && step.job.lane_of_work[WorkId(w)] == lane;
       if (of_lane) return parallelism(work);
     }
     return "job";
   };
   constexpr double kTooLittleToTell = 1.0005;
-  for (size_t l = 0; l < step.map.lanes.size(); ++l) {
-    const SpreadEffect& effect = step.map.lanes[l].spread;
+  for (size_t l = 0; l < step.job.lanes.size(); ++l) {
+    const SpreadEffect& effect = step.job.lanes[l].spread;
     if (effect.connections == 0 || effect.worst <= kTooLittleToTell) continue;
     const Collisions lane{.transfers = name_of(l),
                           .slowest_factor = 1 / effect.worst,

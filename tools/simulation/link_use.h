@@ -19,7 +19,6 @@ namespace herdsim {
 // A step that has been run. All must outlive this object.
 struct RunStep {
   const OpGraph& graph;
-  const JobMap& map;
   const FoldedJob& job;
   const Fabric& fabric;
   const TypedVector<RankId, GpuId>& placement;

@@ -10,6 +10,8 @@
 #include "sim/executor/step_executor.h"
 #include "sim/models/data_type_names.h"
 #include "sim/symmetry/folded_job.h"
+#include "sim/symmetry/job_map.h"
+#include "sim/symmetry/rank_classes.h"
 #include "sim/symmetry/shared_fabric.h"
 #include "tools/simulation/link_use.h"
 #include "tools/simulation/schedule_passes.h"
@@ -109,18 +111,18 @@ void add_wait(Duration wait, StepResult& result) {
   }
 }
 
-std::vector<TransferLine> transfer_lines(const OpGraph& graph, const JobMap& map,
+std::vector<TransferLine> transfer_lines(const OpGraph& graph, const FoldedJob& job,
                                          const NcclTuning& tuning) {
   std::vector<TransferLine> lines;
   for (size_t w = 0; w < graph.works.size(); ++w) {
     const Work& work = graph.works[WorkId(w)];
     if (work.kind == WorkKind::kCollective) {
-      const GroupShape& shape = map.lanes[map.lane_of_work[WorkId(w)]].shapes.front();
+      const GroupShape& shape = job.lanes[job.lane_of_work[WorkId(w)]].shapes.front();
       const GroupShape part = part_of(work, shape);
       if (part.ranks == 1) continue;
       lines.push_back({WorkId(w), part, bytes_in(work, shape), plan_of(work, shape, tuning)});
-    } else if (work.kind == WorkKind::kSend && !map.message_lane.empty()) {
-      const GroupShape& shape = map.lanes[map.message_lane.front()].shapes.back();
+    } else if (work.kind == WorkKind::kSend && !job.message_lane.empty()) {
+      const GroupShape& shape = job.lanes[job.message_lane.front()].shapes.back();
       lines.push_back({WorkId(w), shape, work.bytes,
                        plan_collective(CollectiveKind::kSendRecv, work.bytes, shape, tuning)});
     }
@@ -241,12 +243,11 @@ StepSimulation answer(JobOnMachine& job, const MachineState& machine, const Fold
   result.memory_capacity = scenario.profile.hbm;
   result.simulated_ranks = static_cast<int64_t>(folded.ranks.size());
   result.events = outcome.events;
-  const RunStep run{job.graph,      job.map,       folded,
-                    machine.fabric, job.placement, machine.links.capacity,
-                    job.tuning,     outcome};
+  const RunStep run{job.graph,  folded, machine.fabric, job.placement, machine.links.capacity,
+                    job.tuning, outcome};
   fill_link_use(run, result);
   fill_collisions(run, result);
-  out.transfers = transfer_lines(job.graph, job.map, job.tuning);
+  out.transfers = transfer_lines(job.graph, folded, job.tuning);
   result.warnings = scenario.warnings;
   const std::vector<std::string> left_out = unmodelled_parts(scenario);
   result.warnings.insert(result.warnings.end(), left_out.begin(), left_out.end());
@@ -255,11 +256,11 @@ StepSimulation answer(JobOnMachine& job, const MachineState& machine, const Fold
   warn_of_algorithms(job.graph, out.transfers, result.warnings);
   warn_of_transfers(job.graph, out.transfers, result.warnings);
   if (!outcome.records.empty()) out.critical_path = critical_ops(run, job.costs);
-  if (options.without) out.without = steps_without(run, job.costs, scenario.profile.sms, result);
+  if (options.without) out.without = steps_without(run, job.costs, job.sms, result);
   if (!options.traced_ranks.empty()) {
-    out.trace = make_step_trace(scenario, job.graph, job.costs, job.map, folded, machine.fabric,
-                                job.placement, options.traced_ranks,
-                                traced_classes(folded, options), outcome);
+    out.trace =
+        make_step_trace(scenario, job.graph, job.costs, folded, machine.fabric, job.placement,
+                        options.traced_ranks, traced_classes(folded, options), outcome);
     out.trace.counters = link_counters(run);
     out.passes = schedule_passes(out.trace, memory);
     add_counters(out.passes, out.trace);
@@ -270,17 +271,17 @@ StepSimulation answer(JobOnMachine& job, const MachineState& machine, const Fold
 }
 
 FoldedJob folded_alone(const JobOnMachine& job, bool fold_it) {
-  return fold(job.graph, job.machine, job.map,
-              fold_it ? classify(job.graph, job.machine, job.map)
-                      : no_classes(job.graph, job.machine, job.map));
+  const JobMap map = map_job(job.graph, job.machine);
+  return fold(
+      job.graph, job.machine, map,
+      fold_it ? classify(job.graph, job.machine, map) : no_classes(job.graph, job.machine, map));
 }
 
 StepSimulation simulate_alone(JobOnMachine& job, const MachineState& machine,
-                              const StepOptions& options) {
-  const FoldedJob folded = folded_alone(job, options.fold);
+                              const FoldedJob& folded, const StepOptions& options) {
   const bool keep_records = options.critical_path && keeps_records(job.graph, folded);
   const StepOutcome outcome =
-      execute_step(job.graph, job.costs, job.map, folded, job.tuning, job.scenario.profile.sms,
+      execute_step(job.graph, job.costs, folded, job.tuning, job.sms,
                    {.traced = traced_classes(folded, options), .keep_records = keep_records});
   return answer(job, machine, folded, outcome, options);
 }
@@ -341,7 +342,8 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
     const Scenario& of = other == nullptr ? scenario : other->scenario;
     JobOnMachine alone(of, machine, j);
     check_work_length(alone);
-    const StepResult result = simulate_alone(alone, machine, untraced).result;
+    const FoldedJob folded = folded_alone(alone, asked.fold);
+    const StepResult result = simulate_alone(alone, machine, folded, untraced).result;
     shares.push_back({.name = of.name,
                       .gpus = of.gpus,
                       .begins = other == nullptr ? Duration::zero() : other->begins,
@@ -352,8 +354,12 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
   check_repeated_steps(scenario, shares);
   const std::vector<std::unique_ptr<StorageJob>> flows =
       storage_jobs(*jobs.front(), shares.front().alone);
+  std::vector<JobMap> maps;
+  for (const auto& job : jobs) maps.push_back(map_job(job->graph, job->machine));
   std::vector<MappedJob> mapped;
-  for (const auto& job : jobs) mapped.push_back({job->graph, job->machine, job->map});
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    mapped.push_back({jobs[j]->graph, jobs[j]->machine, maps[j]});
+  }
   for (const auto& flow : flows) mapped.push_back(flow->mapped());
   std::vector<JobClasses> classes;
   if (options.fold) {
@@ -365,8 +371,8 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
   const std::vector<FoldedJob> folded = fold_together(mapped, classes);
   std::vector<SharingJob> sharing;
   for (size_t j = 0; j < jobs.size(); ++j) {
-    sharing.push_back({jobs[j]->graph, jobs[j]->costs, jobs[j]->map, folded[j], jobs[j]->tuning,
-                       jobs[j]->scenario.profile.sms,
+    sharing.push_back({jobs[j]->graph, jobs[j]->costs, folded[j], jobs[j]->tuning,
+                       jobs[j]->sms,
                        traced_classes(folded[j], j == 0 ? options : untraced), shares[j].begins});
   }
   for (size_t f = 0; f < flows.size(); ++f)
@@ -394,22 +400,32 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
   return out;
 }
 
+StepSimulation simulate_on(MachineMemo::Known& machine, const Scenario& scenario,
+                           const StepOptions& options) {
+  JobOnMachine job(scenario, machine.state, 0);
+  check_work_length(job);
+  const FoldedJob folded =
+      options.fold ? machine.jobs.of(job.graph, job.machine) : folded_alone(job, false);
+  return simulate_alone(job, machine.state, folded, options);
+}
+
 }  // namespace
 
-StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options) {
+StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options,
+                             MachineMemo& machines) {
   const auto begin = std::chrono::steady_clock::now();
-  const MachineState machine = machine_of(scenario);
-  StepSimulation out;
-  if (scenario.other_jobs.empty() && !scenario.other_traffic.has_storage()) {
-    JobOnMachine job(scenario, machine, 0);
-    check_work_length(job);
-    out = simulate_alone(job, machine, options);
-  } else {
-    out = simulate_together(scenario, machine, options);
-  }
+  const bool is_alone = scenario.other_jobs.empty() && !scenario.other_traffic.has_storage();
+  StepSimulation out = is_alone
+                           ? simulate_on(*machines.of(scenario), scenario, options)
+                           : simulate_together(scenario, machine_of(scenario), options);
   out.result.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return out;
+}
+
+StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options) {
+  MachineMemo machines;
+  return simulate_step(scenario, options, machines);
 }
 
 }  // namespace herdsim

@@ -12,6 +12,7 @@
 #include "sim/opgraph/op_graph.h"
 #include "tools/scenario/scenario.h"
 #include "tools/simulation/job_on_machine.h"
+#include "tools/simulation/machine_memo.h"
 
 namespace herdsim {
 
@@ -66,5 +67,8 @@ struct StepSimulation {
 // Throws: SpecError where the schedule deadlocks, or a dead part of the network halts the job,
 // naming ranks and ops; and where the step is longer than its account can hold (tools/simulation/step_length.h).
 StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options);
+
+// The same answer, with what the machine's steps have in common found once. May be called by several threads.
+StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options, MachineMemo& machines);
 
 }  // namespace herdsim

@@ -39,7 +39,7 @@ double largest_share(const OpGraph& graph) {
 
 Duration longest_step(const Scenario& scenario) {
   return nanoseconds(Duration::infinite().nanoseconds() /
-                     std::max(scenario.gpus, scenario.profile.sms));
+                     std::max(scenario.gpus, scenario.profile.sms * Multiprocessors::kParts));
 }
 
 void check_work_length(const JobOnMachine& job) {

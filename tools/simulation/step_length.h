@@ -2,8 +2,8 @@
 // simulated.
 //
 // Times are 64-bit nanoseconds, and a step's account sums those of all ranks: 562,949 s for 16,384
-// GPUs. The executor also counts work in SM-nanoseconds. Jobs that share a machine repeat their
-// steps until the longest has ended one.
+// GPUs. The executor also counts work in nanoseconds times parts of an SM. Jobs that share a machine
+// repeat their steps until the longest has ended one.
 #pragma once
 
 #include <vector>

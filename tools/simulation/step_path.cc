@@ -16,15 +16,15 @@ Duration alone(const RunStep& step, const CostedGraph& costs, const PathOp& at, 
     case WorkKind::kHost:
       return std::min(took, costs.works[op.work].total);
     case WorkKind::kCollective: {
-      const FoldedLane& lane = step.job.lanes[step.map.lane_of_work[op.work]];
+      const FoldedLane& lane = step.job.lanes[step.job.lane_of_work[op.work]];
       const FoldedTransfer& transfer = lane.transfers[lane.transfer_of[at.rank.index()]];
       return std::min(took, plan_of(work, lane.shapes[transfer.shape], step.tuning).alone());
     }
     case WorkKind::kSend: {
-      const std::vector<ProgramId>& peers = step.map.peers[step.job.ranks[at.rank].program];
+      const std::vector<ProgramId>& peers = step.job.peers[step.job.ranks[at.rank].program];
       const auto slot =
           static_cast<size_t>(std::find(peers.begin(), peers.end(), op.peer) - peers.begin());
-      const FoldedLane& lane = step.job.lanes[step.map.message_lane[slot]];
+      const FoldedLane& lane = step.job.lanes[step.job.message_lane[slot]];
       const FoldedTransfer& transfer = lane.transfers[lane.transfer_of[at.rank.index()]];
       const CollectivePlan plan = plan_collective(CollectiveKind::kSendRecv, work.bytes,
                                                   lane.shapes[transfer.shape], step.tuning);
@@ -69,13 +69,13 @@ CostedGraph costs_without(CostedGraph costs, TimeTerm term) {
   return costs;
 }
 
-Duration simulated_without(const RunStep& step, const CostedGraph& costs, int64_t sms,
+Duration simulated_without(const RunStep& step, const CostedGraph& costs, const Multiprocessors& sms,
                            TimeTerm term) {
   FoldedJob job = step.job;
   if (term == TimeTerm::kStraggler) {
     for (FoldedRank& rank : job.ranks) rank.compute_factor = 1;
   }
-  return execute_step(step.graph, costs_without(costs, term), step.map, job, step.tuning, sms,
+  return execute_step(step.graph, costs_without(costs, term), job, step.tuning, sms,
                       {.free_transfers = term})
       .makespan;
 }
@@ -115,7 +115,7 @@ std::vector<CriticalOp> critical_ops(const RunStep& step, const CostedGraph& cos
 }
 
 std::vector<StepWithout> steps_without(const RunStep& step, const CostedGraph& costs,
-                                       int64_t sms_per_gpu, const StepResult& result) {
+                                       const Multiprocessors& sms, const StepResult& result) {
   const Duration loader = result.step_time - step.outcome.makespan;
   std::vector<StepWithout> out;
   for (size_t t = 0; t < kTimeTerms; ++t) {
@@ -124,7 +124,7 @@ std::vector<StepWithout> steps_without(const RunStep& step, const CostedGraph& c
     const bool bounded = term == TimeTerm::kBubble || term == TimeTerm::kLoader;
     out.push_back({.term = term,
                    .step = bounded ? bounded_without(result, term)
-                                   : loader + simulated_without(step, costs, sms_per_gpu, term),
+                                   : loader + simulated_without(step, costs, sms, term),
                    .simulated = !bounded});
   }
   std::stable_sort(out.begin(), out.end(),

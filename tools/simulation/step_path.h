@@ -19,6 +19,6 @@ std::vector<CriticalOp> critical_ops(const RunStep& step, const CostedGraph& cos
 // the bubble no rank can be rid of more than it has, so the rank that has least decides; of the loader all that is waited
 // for. Complexity: a simulation a term.
 std::vector<StepWithout> steps_without(const RunStep& step, const CostedGraph& costs,
-                                       int64_t sms_per_gpu, const StepResult& result);
+                                       const Multiprocessors& sms, const StepResult& result);
 
 }  // namespace herdsim

@@ -163,7 +163,7 @@ void drop_open_flows(std::vector<Span>& spans) {
 }  // namespace
 
 StepTrace make_step_trace(const Scenario& scenario, const OpGraph& graph, const CostedGraph& costs,
-                          const JobMap&, const FoldedJob& job, const Fabric& fabric,
+                          const FoldedJob& job, const Fabric& fabric,
                           const TypedVector<RankId, GpuId>& placement,
                           const std::vector<RankId>& ranks, const std::vector<RankClassId>& traced,
                           const StepOutcome& outcome) {

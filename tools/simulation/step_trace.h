@@ -15,7 +15,7 @@ namespace herdsim {
 // A rank shows what its class did. A compute op becomes one span a kernel, each with its share of the op's time, so that
 // transfers taking SMs stretch them evenly. `ranks` ascending; `traced` are their classes, in the outcome's order.
 StepTrace make_step_trace(const Scenario& scenario, const OpGraph& graph, const CostedGraph& costs,
-                          const JobMap& map, const FoldedJob& job, const Fabric& fabric,
+                          const FoldedJob& job, const Fabric& fabric,
                           const TypedVector<RankId, GpuId>& placement,
                           const std::vector<RankId>& ranks, const std::vector<RankClassId>& traced,
                           const StepOutcome& outcome);

@@ -61,15 +61,15 @@ StorageJob::StorageJob(const JobOnMachine& job, StoreAccess its_access, Bytes it
       graph(storage_graph(job.scenario, access, bytes)),
       costs(cost_graph(graph, job.scenario.profile, job.scenario.software)),
       machine(machine_beside(job.machine)),
-      map(map_job(graph, machine)) {}
+      map(map_job(graph, machine)),
+      sms(job.sms) {}
 
 SharingJob StorageJob::sharing(const FoldedJob& folded) const {
   return {.graph = graph,
           .costs = costs,
-          .map = map,
           .job = folded,
           .tuning = machine.tuning,
-          .sms_per_gpu = machine.sms_per_gpu,
+          .sms = sms,
           .traced = {},
           .begins = begins,
           .is_background = true};

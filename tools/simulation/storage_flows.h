@@ -36,6 +36,7 @@ class StorageJob {
   const CostedGraph costs;
   const Machine machine;
   const JobMap map;
+  const Multiprocessors sms;
 };
 
 // What the scenario's other_traffic says that flows beside a step of that time without it.

@@ -115,14 +115,14 @@ class Search {
                  [&](size_t i) { settle(round_[i], settled_[i]); });
   }
 
-  void settle(const Waiting& waiting, Settled& out) const {
+  void settle(const Waiting& waiting, Settled& out) {
     const PlanCandidate& c = space_[waiting.candidate];
     if (!waiting.is_tight) {
       out.tight = std::max(waiting.bound, bounds_.timeline(c));
       return;
     }
     out.fits = largest_stage(base_, c).peak <= base_.profile.hbm;
-    if (out.fits) out.step = simulate_step(scenario_of(base_, c), {}).result;
+    if (out.fits) out.step = simulate_step(scenario_of(base_, c), {}, machines_).result;
   }
 
   void settle_round() {
@@ -178,6 +178,7 @@ class Search {
   const std::vector<PlanCandidate> whole_space_;
   const std::vector<PlanCandidate> space_;  // without what cannot fit
   const StepBounds bounds_;
+  MachineMemo machines_;
   std::priority_queue<Waiting> queue_;
   std::vector<Waiting> round_;
   std::vector<Settled> settled_;

@@ -42,11 +42,11 @@ Outlook with_base_weeks(Outlook step, const Sensitivity& s) {
 // Unchanged where the end is the value itself.
 std::optional<Outlook> at_end(const ScenarioVariant& variant, const std::string& end,
                               const Sensitivity& s, const SensitivityOptions& options,
-                              TornadoBar& bar) {
+                              MachineMemo& machines, TornadoBar& bar) {
   if (end == bar.input.value) return s.base;
   try {
     const Scenario scenario = variant(bar.input.path + '=' + end);
-    const StepResult step = simulate_step(scenario, {}).result;
+    const StepResult step = simulate_step(scenario, {}, machines).result;
     if (options.weeks_of_failures_only && !only_weeks_feel(bar.input.path)) {
       return with_base_weeks(outlook_of(scenario, step, {}), s);
     }
@@ -74,16 +74,17 @@ Sensitivity sensitivity(const ScenarioVariant& variant, const SensitivityOptions
 Sensitivity sensitivity(const ScenarioVariant& variant, std::vector<UncertainInput> inputs,
                         const SensitivityOptions& options) {
   Sensitivity result;
+  MachineMemo machines;
   const Scenario base = variant("");
-  result.step = simulate_step(base, {}).result;
+  result.step = simulate_step(base, {}, machines).result;
   result.base = outlook_of(base, result.step, options.horizon);
   for (UncertainInput& input : inputs) {
     result.bars.push_back({std::move(input), std::nullopt, std::nullopt, ""});
   }
   parallel_for(result.bars.size(), options.threads, [&](size_t i) {
     TornadoBar& bar = result.bars[i];
-    bar.low = at_end(variant, bar.input.low, result, options, bar);
-    bar.high = at_end(variant, bar.input.high, result, options, bar);
+    bar.low = at_end(variant, bar.input.low, result, options, machines, bar);
+    bar.high = at_end(variant, bar.input.high, result, options, machines, bar);
   });
   std::stable_sort(
       result.bars.begin(), result.bars.end(),

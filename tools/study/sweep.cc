@@ -84,7 +84,8 @@ RunResult run_point(const SweepRequest& request, const Scenario& scenario, const
   }
 }
 
-void simulate_point(const SweepRequest& request, const SweepGrid& grid, SweepOutcome& outcome) {
+void simulate_point(const SweepRequest& request, const SweepGrid& grid, MachineMemo& machines,
+                    SweepOutcome& outcome) {
   std::vector<std::string> sets = request.sets;
   for (std::string& set : grid.sets(outcome.point)) sets.push_back(std::move(set));
   const Scenario scenario = load_scenario(request.scenario, sets);
@@ -95,7 +96,7 @@ void simulate_point(const SweepRequest& request, const SweepGrid& grid, SweepOut
   outcome.record.profile_provenance =
       fmt::format("{}: {}", evidence_name(scenario.profile.device_provenance.evidence),
                   scenario.profile.device_provenance.source);
-  outcome.step = simulate_step(scenario, {}).result;
+  outcome.step = simulate_step(scenario, {}, machines).result;
   if (!request.horizon.is_asked()) return;
   const RunResult run = run_point(request, scenario, outcome.step);
   outcome.record.kind = "run";
@@ -104,7 +105,7 @@ void simulate_point(const SweepRequest& request, const SweepGrid& grid, SweepOut
 }
 
 SweepOutcome outcome_of(const SweepRequest& request, const SweepGrid& grid,
-                        const std::string& sweep, int64_t point) {
+                        const std::string& sweep, int64_t point, MachineMemo& machines) {
   SweepOutcome outcome;
   outcome.point = point;
   outcome.scenario = request.scenario;
@@ -112,7 +113,7 @@ SweepOutcome outcome_of(const SweepRequest& request, const SweepGrid& grid,
   outcome.record.version = request.version;
   outcome.record.sweep_point = SweepPoint{sweep, grid.label(point)};
   try {
-    simulate_point(request, grid, outcome);
+    simulate_point(request, grid, machines, outcome);
   } catch (const SpecError& error) {
     outcome.skipped_because = error.what();
   }
@@ -156,7 +157,7 @@ class PointPool {
   void work() {
     for (auto point = claim(); point; point = claim()) {
       try {
-        SweepOutcome outcome = outcome_of(request_, grid_, sweep_, *point);
+        SweepOutcome outcome = outcome_of(request_, grid_, sweep_, *point, machines_);
         const std::lock_guard lock(mutex_);
         ended_.push_back(std::move(outcome));
       } catch (...) {
@@ -171,6 +172,7 @@ class PointPool {
   const SweepGrid& grid_;
   const std::string& sweep_;
   const std::vector<int64_t>& points_;
+  MachineMemo machines_;
   std::atomic<size_t> next_{0};
   std::mutex mutex_;
   std::condition_variable arrived_;
@@ -187,6 +189,7 @@ std::string point_bytes(int64_t point) { return fmt::format("{}", point); }
 void serve(const SweepRequest& request, const SweepGrid& grid, const std::string& sweep) {
   SweepPeers& peers = *request.peers;
   peers.send(0, "");
+  MachineMemo machines;
   for (;;) {
     const auto message = peers.poll();
     if (!message) {
@@ -197,7 +200,7 @@ void serve(const SweepRequest& request, const SweepGrid& grid, const std::string
     const int64_t point = std::stoll(message->bytes);
     SweepOutcome outcome;
     try {
-      outcome = outcome_of(request, grid, sweep, point);
+      outcome = outcome_of(request, grid, sweep, point, machines);
     } catch (const std::exception& error) {
       outcome.point = point;
       outcome.record.sweep_point = SweepPoint{sweep, grid.label(point)};

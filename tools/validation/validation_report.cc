@@ -16,7 +16,7 @@
 namespace herdsim {
 namespace {
 
-RowPrediction predict(const RunRow& row, const RowParts& parts) {
+RowPrediction predict(const RunRow& row, const RowParts& parts, MachineMemo& machines) {
   RowPrediction out{.id = row.id,
                     .software = row.software,
                     .predicted_step_time_s = std::nullopt,
@@ -27,7 +27,7 @@ RowPrediction predict(const RunRow& row, const RowParts& parts) {
   out.skipped_because = std::move(scenario.skipped_because);
   if (!out.skipped_because.empty()) return out;
   try {
-    const StepResult result = simulate_step(scenario.scenario, {}).result;
+    const StepResult result = simulate_step(scenario.scenario, {}, machines).result;
     out.predicted_step_time_s = result.step_time.seconds();
     out.account_s = result.time_account_seconds();
     if (result.peak_stage() != nullptr) out.peak_memory = result.peak_stage()->peak;
@@ -81,11 +81,15 @@ std::optional<double> RowPrediction::error() const {
 }
 
 std::vector<RowPrediction> predict_rows(const std::vector<RunRow>& rows, const RowParts& parts,
-                                        int threads) {
+                                        int threads, const RowProgress& progress) {
   std::vector<RowPrediction> out(rows.size());
-  std::atomic<size_t> next = 0;
+  std::atomic<size_t> next = 0, done = 0;
+  MachineMemo machines;
   const auto work = [&] {
-    for (size_t i = next++; i < rows.size(); i = next++) out[i] = predict(rows[i], parts);
+    for (size_t i = next++; i < rows.size(); i = next++) {
+      out[i] = predict(rows[i], parts, machines);
+      if (++done; progress) progress(done, rows.size());
+    }
   };
   const size_t cores = std::max(1U, std::thread::hardware_concurrency());
   const size_t wanted = threads > 0 ? static_cast<size_t>(threads) : cores;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,9 +29,12 @@ struct RowPrediction {
   std::optional<double> error() const;
 };
 
+// How many of the rows are predicted; called from any thread.
+using RowProgress = std::function<void(size_t done, size_t of)>;
+
 // In the order of the rows, whatever the number of threads (0: one a core).
 std::vector<RowPrediction> predict_rows(const std::vector<RunRow>& rows, const RowParts& parts,
-                                        int threads);
+                                        int threads, const RowProgress& progress = {});
 
 // Of all rows with an error, as one group; count 0 where there is none.
 ErrorSummary overall_error(const std::vector<RowPrediction>& rows);

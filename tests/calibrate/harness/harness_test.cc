@@ -106,11 +106,12 @@ TEST(MeasurementStore, refuses_other_files_and_leaves_them_as_they_are) {
 // A device whose times are a known law, and which breaks after a number of probes.
 class ScriptedBackend : public Backend {
  public:
-  explicit ScriptedBackend(size_t breaks_after = 1000000) : breaks_after_(breaks_after) {
+  explicit ScriptedBackend(size_t breaks_after = 1000000, int64_t multiprocessors = 1)
+      : breaks_after_(breaks_after) {
     facts_ = {.name = "scripted",
               .software = "v1",
               .memory = gigabytes(16),
-              .multiprocessors = 1,
+              .multiprocessors = multiprocessors,
               .memory_rate = 1e11,
               .peak_flops = 1e12,
               .attention_kernels = {"own"}};
@@ -149,8 +150,13 @@ class ScriptedBackend : public Backend {
       return 5e-6 + static_cast<double>(c->bytes.count()) / 1e10;
     if (const auto* c = std::get_if<CopyProbe>(&probe))
       return kLaunch + static_cast<double>(c->bytes.count()) / 2e10;
+    if (const auto* s = std::get_if<SharingProbe>(&probe)) {
+      return law(s->product) / (1 - kLost * static_cast<double>(s->sms) / kMultiprocessors);
+    }
     return std::holds_alternative<PeakProbe>(probe) ? kPeakProbeFlops / 9e11 : kLaunch;
   }
+  static constexpr double kLost = 1.7;
+  static constexpr int64_t kMultiprocessors = 132;
   size_t prepared = 0;
 
  private:
@@ -253,6 +259,41 @@ TEST(MeasuredProfile, gives_the_scripted_law_back_and_survives_a_file) {
   EXPECT_EQ(profile.collective("all_to_all", 2, 1), nullptr);
   const std::string table = verdict_table(made, 2, result);
   EXPECT_NE(table.find("not measured: collective all_to_all"), std::string::npos);
+}
+
+TEST(MeasuredProfile, tells_what_a_transfer_takes_from_compute_and_says_so_where_it_does_not) {
+  CalibrationPlan plan = plan_with(nullptr);
+  ScriptedBackend backend(1000000, ScriptedBackend::kMultiprocessors);
+  const GemmShape product{.m = 512, .n = 512, .k = 512};
+  for (const int64_t sms : {8, 24}) plan.probes.emplace_back(SharingProbe{product, sms});
+  const DeviceProfile made =
+      profile_of_results({"scripted", "test"}, backend, calibrate(backend, plan));
+  const DeviceProfile profile = load_profile_text(save_profile_text(made), "p");
+  EXPECT_NEAR(profile.sms_lost_per_transfer_sm, ScriptedBackend::kLost, 0.1);
+  EXPECT_EQ(profile.sharing_provenance.evidence, Evidence::kMeasured);
+
+  ScriptedBackend other;
+  const DeviceProfile without =
+      profile_of_results({"scripted", "test"}, other, calibrate(other, plan_with(nullptr)));
+  EXPECT_EQ(without.sms_lost_per_transfer_sm, 1);
+  EXPECT_EQ(without.sharing_provenance.evidence, Evidence::kAssumed);
+}
+
+TEST(Calibration, shares_only_products_that_it_measures_alone) {
+  const DeviceFacts facts = ScriptedBackend(1000000, ScriptedBackend::kMultiprocessors).facts();
+  for (const bool quick : {true, false}) {
+    std::set<std::string> alone;
+    size_t shared = 0;
+    const std::vector<Probe> probes = default_probes(facts, 1, 1e13, gibibytes(1), quick);
+    for (const Probe& probe : probes) alone.insert(probe_key(probe));
+    for (const Probe& probe : probes) {
+      const auto* s = std::get_if<SharingProbe>(&probe);
+      if (s == nullptr) continue;
+      ++shared;
+      EXPECT_TRUE(alone.contains(probe_key(s->product))) << probe_key(probe);
+    }
+    EXPECT_GE(shared, 8u);
+  }
 }
 
 TEST(MeasuredProfile, says_what_is_missing_instead_of_inventing_it) {

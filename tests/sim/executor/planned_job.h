@@ -12,6 +12,8 @@
 #include "sim/costing/cost_pass.h"
 #include "sim/executor/step_executor.h"
 #include "sim/symmetry/folded_job.h"
+#include "sim/symmetry/job_map.h"
+#include "sim/symmetry/rank_classes.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/simulation/network_tuning.h"
 #include "tools/simulation/simulate_step.h"
@@ -77,7 +79,7 @@ class PlannedJob {
     return run(job, ExecutionChoice{.traced = traced});
   }
   StepOutcome run(const FoldedJob& job, const ExecutionChoice& choice) const {
-    return execute_step(graph, costs, map, job, tuning, scenario.profile.sms, choice);
+    return execute_step(graph, costs, job, tuning, on.sms, choice);
   }
 
   const Scenario scenario;
@@ -87,7 +89,7 @@ class PlannedJob {
   CostedGraph& costs = on.costs;
   const NcclTuning& tuning = on.tuning;
   const Machine& machine = on.machine;
-  const JobMap& map = on.map;
+  const JobMap map = map_job(graph, machine);
   const TypedVector<RankId, double>& factors = on.factors;
   const Fabric& fabric = state.fabric;
   const LinkConditions& links = state.links;

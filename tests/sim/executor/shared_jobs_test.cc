@@ -154,7 +154,8 @@ TEST(FoldTogether, gives_all_jobs_one_table_of_links) {
       scenario_of(kRings, joined(joined(kMachine, kEvenHosts), {other_job(kStages, kOddHosts)}));
   const MachineState machine = machine_of(scenario);
   const JobOnMachine a(scenario, machine, 0), b(scenario.other_jobs[0].scenario, machine, 1);
-  const std::vector<MappedJob> jobs = {{a.graph, a.machine, a.map}, {b.graph, b.machine, b.map}};
+  const JobMap map_a = map_job(a.graph, a.machine), map_b = map_job(b.graph, b.machine);
+  const std::vector<MappedJob> jobs = {{a.graph, a.machine, map_a}, {b.graph, b.machine, map_b}};
   const std::vector<JobClasses> classes = classify_together(jobs);
   const std::vector<FoldedJob> folded = fold_together(jobs, classes);
   ASSERT_EQ(folded[0].representative_link, folded[1].representative_link);

@@ -187,17 +187,18 @@ class HandMade {
     }
   }
 
-  StepOutcome run() {
+  StepOutcome run(double lost_per_transfer_sm = 1) {
     const Fabric fabric = find_topology(scenario_.cluster.topology)->build(scenario_.cluster);
     const auto placement = place_ranks(scenario_.cluster, 2, 1);
     const auto capacity = link_capacities(fabric, scenario_.cluster, placement);
     const TypedVector<RankId, double> factors(2, 1.0);
     const NcclTuning tuning = h100_tuning(scenario_.cluster.nccl_version);
-    const Machine machine{fabric, placement, capacity, factors, tuning, scenario_.profile.sms};
+    const Machine machine{fabric, placement, capacity, factors, tuning};
     const CostedGraph costs = cost_graph(graph, scenario_.profile, scenario_.software);
     const JobMap map = map_job(graph, machine);
     const FoldedJob job = fold(graph, machine, map, classify(graph, machine, map));
-    return execute_step(graph, costs, map, job, tuning, scenario_.profile.sms, {});
+    return execute_step(graph, costs, job, tuning,
+                        {scenario_.profile.sms, lost_per_transfer_sm}, {});
   }
 
   OpGraph graph;
@@ -229,6 +230,27 @@ TEST(Executor, names_ranks_and_ops_that_wait_for_each_other) {
     EXPECT_EQ(blocked.waits_for, (i % 2 == 0 ? std::string("message") : std::string("product")) +
                                      " of micro-batch 7, chunk 2");
   }
+}
+
+// A product longer than the transfer beside it.
+TEST(Executor, loses_to_a_transfer_beside_a_kernel_in_proportion_to_its_sms) {
+  HandMade job;
+  const GemmShape product{.m = 8192, .n = 8192, .k = 8192, .dtype = DataType::kBf16};
+  const WorkId work = job.graph.works.push_back(
+      {.kind = WorkKind::kCompute, .name = "product", .kernels = {{.name = "product", .work = product}}});
+  for (size_t stage = 0; stage < 2; ++stage) {
+    ProgramBuilder builder(job.graph.works);
+    builder.add(work, {});
+    builder.add(job.first_meeting, {});
+    job.graph.programs.push_back(builder.build());
+  }
+  const auto nanoseconds_at = [&](double lost) { return job.run(lost).makespan.nanoseconds(); };
+  const int64_t none = nanoseconds_at(0);
+  const int64_t own = nanoseconds_at(1) - none;
+  EXPECT_GT(own, 0);
+  constexpr double kRounding = 2;  // nanoseconds
+  EXPECT_NEAR(static_cast<double>(nanoseconds_at(2) - none), static_cast<double>(2 * own), kRounding);
+  EXPECT_NEAR(static_cast<double>(nanoseconds_at(0.5) - none), 0.5 * static_cast<double>(own), kRounding);
 }
 
 TEST(Executor, counts_works_and_dependencies_beyond_sixteen_bits) {

@@ -142,6 +142,14 @@ class Terminal(unittest.TestCase):
         self.assertIn("replicas", on_terminal(*self.WEEKS).split("\x1b[K")[1])
         self.assertNotIn("\x1b[K", on_terminal(*self.WEEKS, "--quiet"))
         self.assertEqual(run(*self.WEEKS).stderr, "")
+        with tempfile.TemporaryDirectory() as folder:
+            table = pathlib.Path(folder, "runs.csv")
+            row = "{},Llama2-7B,H100,8,2048,16,1,8,megatron-te"
+            table.write_text("\n".join(["id,model,gpu,num_gpus,seq_len,global_batch,tp,dp,software",
+                                        *(row.format(i) for i in range(4))]))
+            rows = (PROGRAM, "validate", "--table", table)
+            self.assertIn(" of 4 rows", on_terminal(*rows))
+            self.assertEqual(run(*rows).stderr, "")
 
     def test_what_people_read_fits_80_columns(self):
         kinds = run(PROGRAM, "completion", "words", "--", "catalog", "").stdout.split()

@@ -1,0 +1,49 @@
+#include "calibrate/cuda/endless_copy.h"
+
+#include <chrono>
+#include <new>
+
+#include "calibrate/cuda/cuda_kernels.h"
+
+namespace herdsim::cuda {
+namespace {
+
+constexpr size_t kBytes = size_t{256} << 20;  // several times the last cache
+constexpr std::chrono::seconds kPatience(1);
+
+}  // namespace
+
+EndlessCopy::EndlessCopy(int multiprocessors) : from_(kBytes), to_(kBytes) {
+  // Of the highest priority, as NCCL's kernels are, so that its blocks are placed first.
+  int lowest = 0, highest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest));
+  void* host = nullptr;
+  check(cudaHostAlloc(&host, sizeof(Flags), cudaHostAllocMapped));
+  auto* flags = new (host) Flags;
+  flags_ = flags;
+  copy_until(from_.get(), to_.get(), kBytes, multiprocessors, &flags->stop, &flags->started,
+             stream_);
+  check(cudaGetLastError());
+  const auto begin = std::chrono::steady_clock::now();
+  while (flags_->started < multiprocessors) {
+    if (std::chrono::steady_clock::now() - begin < kPatience) continue;
+    stop();
+    cudaStreamDestroy(stream_);
+    cudaFreeHost(host);
+    throw std::runtime_error("a copy beside products does not start");
+  }
+}
+
+void EndlessCopy::stop() {
+  flags_->stop = 1;
+  cudaStreamSynchronize(stream_);
+}
+
+EndlessCopy::~EndlessCopy() {
+  stop();
+  cudaStreamDestroy(stream_);
+  cudaFreeHost(const_cast<Flags*>(flags_));
+}
+
+}  // namespace herdsim::cuda

@@ -1,0 +1,88 @@
+#include "sim/symmetry/transfer_pattern.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/collectives/group_path.h"
+#include "sim/collectives/nccl_tuning.h"
+
+namespace herdsim {
+namespace {
+
+// A message of a few kilobytes is latency and nothing else: it takes part in no sharing.
+constexpr Bytes kLatencyOnly = kibibytes(64);
+
+GroupLoad load_of(const Work& work, const GroupShape& shape, const NcclTuning& tuning) {
+  if (work.bytes <= kLatencyOnly) return {};
+  const CollectivePlan plan = plan_of(work, shape, tuning);
+  const bool has_own_path = plan.algorithm == Algorithm::kPairwise ||
+                            plan.algorithm == Algorithm::kCollNet || is_of_store(plan.algorithm);
+  return {has_own_path ? plan.algorithm : Algorithm::kRing, plan.part, plan.nic_crossings,
+          plan.nvlink_crossings, plan.disk_crossings};
+}
+
+std::vector<ProgramId> peers_of(const Program& program, const TypedVector<WorkId, Work>& works) {
+  std::vector<ProgramId> peers;
+  for (const Op& op : program.ops) {
+    if (works[op.work].kind != WorkKind::kSend) continue;
+    if (std::find(peers.begin(), peers.end(), op.peer) == peers.end()) peers.push_back(op.peer);
+  }
+  std::sort(peers.begin(), peers.end());
+  return peers;
+}
+
+}  // namespace
+
+CollectivePlan GroupLoad::plan() const {
+  CollectivePlan plan;
+  plan.algorithm = path;
+  plan.part = part;
+  plan.nic_crossings = nic_crossings;
+  plan.nvlink_crossings = nvlink_crossings;
+  plan.disk_crossings = disk_crossings;
+  return plan;
+}
+
+uint32_t index_of_shape(std::vector<GroupShape>& shapes, const GroupShape& shape) {
+  const auto at = std::find(shapes.begin(), shapes.end(), shape) - shapes.begin();
+  if (at == static_cast<ptrdiff_t>(shapes.size())) shapes.push_back(shape);
+  return static_cast<uint32_t>(at);
+}
+
+const CommunicatorShapes& GroupShapes::of(Communicator c) {
+  CommunicatorShapes& entry = shapes_[static_cast<size_t>(c)];
+  std::call_once(found_[static_cast<size_t>(c)], [&] {
+    std::vector<GpuId> members(grid_.group_size(c));
+    entry.shape_of.reserve(grid_.group_count(c));
+    for (size_t g = 0; g < grid_.group_count(c); ++g) {
+      for (size_t i = 0; i < members.size(); ++i) {
+        members[i] = placement_[grid_.member(CommGroupId(g), c, i)];
+      }
+      entry.shape_of.push_back(index_of_shape(entry.shapes, group_shape(fabric_, members)));
+    }
+  });
+  return entry;
+}
+
+GraphPattern transfer_pattern(const OpGraph& graph, const NcclTuning& tuning, GroupShapes& shapes) {
+  GraphPattern out;
+  std::vector<TransferPattern::Collectives>& lanes = out.pattern.collectives;
+  out.collectives_of.assign(graph.works.size(), 0);
+  for (size_t w = 0; w < graph.works.size(); ++w) {
+    const Work& work = graph.works[WorkId(w)];
+    if (work.kind != WorkKind::kCollective) continue;
+    TransferPattern::Collectives lane{work.communicator, {}};
+    for (const GroupShape& shape : shapes.of(work.communicator).shapes) {
+      lane.loads.push_back(load_of(work, shape, tuning));
+    }
+    const auto same = std::find(lanes.begin(), lanes.end(), lane) - lanes.begin();
+    if (same == static_cast<ptrdiff_t>(lanes.size())) lanes.push_back(std::move(lane));
+    out.collectives_of[WorkId(w)] = static_cast<uint32_t>(same);
+  }
+  for (const Program& program : graph.programs) {
+    out.pattern.peers.push_back(peers_of(program, graph.works));
+  }
+  return out;
+}
+
+}  // namespace herdsim
