@@ -28,11 +28,22 @@ std::string first_word(std::string_view operands) {
   return std::string(operands.substr(first, operands.find_first_of(" ].", first) - first));
 }
 
+// CLI::Range lets through what is no number.
+CLI::Validator in_range(double low, double high) {
+  return CLI::Validator(
+      [low, high](std::string& text) {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && low <= value && value <= high) return std::string();
+        return fmt::format("Value {} not in range {:g} to {:g}", text, low, high);
+      },
+      "");
+}
+
 // Of a number above zero.
 void declare_positive(CLI::App& app, const char* name, double& value, const char* help,
                       const char* type) {
   app.add_option(name, value, help)
-      ->check(CLI::Range(std::numeric_limits<double>::min(), 1e30).description(""))
+      ->check(in_range(std::numeric_limits<double>::min(), 1e30))
       ->type_name(type);
 }
 
@@ -69,7 +80,7 @@ void declare_plan_options(CLI::App& app, Options& options) {
   number("--usd-per-kwh", options.usd_per_kwh, "Electricity of what was bought", "P");
   app.add_option("--availability", options.availability,
                  "Chance that a failed host finds a spare; default: 0.99")
-      ->check(CLI::Range(0.0, 0.999999).description(""))
+      ->check(in_range(0.0, 0.999999))
       ->type_name("A");
   app.add_flag("--formulas", options.formulas,
                "Closed forms beside the simulation; without --cluster: the whiteboard alone, FLOPs, "
@@ -110,7 +121,7 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
         ->check(CLI::Range(int64_t{1}, int64_t{4194304}).description(""))
         ->type_name("N[,N...]");
     app.add_option("--step-s", options.step_seconds, "Seconds of a step, instead of simulating it")
-        ->check(CLI::Range(1e-6, 1e6).description(""))
+        ->check(in_range(1e-6, 1e6))
         ->type_name("S");
   }
   if (takes(kTimeline)) {
@@ -153,10 +164,10 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
   }
   if (takes(kHorizon)) {
     app.add_option("--days", options.days, "Days to simulate")
-        ->check(CLI::Range(kShortestRunDays, kLongestRunDays).description(""))
+        ->check(in_range(kShortestRunDays, kLongestRunDays))
         ->type_name("D");
     app.add_option("--tokens", options.tokens, "Tokens to train on, instead of days")
-        ->check(CLI::Range(1.0, kMostRunTokens).description(""))
+        ->check(in_range(1.0, kMostRunTokens))
         ->type_name("T");
     app.add_option("--replicas", options.replicas, "Independent repetitions")
         ->check(CLI::Range(int64_t{1}, kMostReplicas).description(""))
