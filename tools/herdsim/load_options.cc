@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <thread>
 
@@ -124,32 +125,49 @@ void print_warnings(const std::vector<std::string>& warnings, const Options& opt
   }
 }
 
-int check_requirements(const std::vector<std::string>& conditions,
-                       const std::vector<Figure>& figures, Streams streams) {
-  int status = kExitDone;
-  for (const std::string& condition : conditions) {
+std::vector<Requirement> requirements_of(const Options& options,
+                                         const std::vector<std::string>& figures) {
+  std::vector<Requirement> requirements;
+  Faults faults;
+  for (const std::string& condition : options.require) {
     const size_t at = condition.find_first_of("<>");
     const bool formed =
         at != std::string::npos && at > 0 && condition.size() > at + 2 && condition[at + 1] == '=';
     const auto bound =
         formed ? number_of<double>(std::string_view(condition).substr(at + 2)) : std::nullopt;
-    if (!bound) {
-      reject("--require", fmt::format("\"{}\" is not a condition", condition),
-             "FIGURE>=VALUE or FIGURE<=VALUE");
+    if (!bound || std::isnan(*bound)) {
+      faults.add({.field = "--require",
+                  .problem = fmt::format("\"{}\" is not a condition", condition),
+                  .allowed = "FIGURE>=VALUE or FIGURE<=VALUE"});
+      continue;
     }
     const std::string name = condition.substr(0, at);
-    const auto figure = std::find_if(figures.begin(), figures.end(),
-                                     [&](const Figure& f) { return f.name == name; });
+    const auto figure = std::find(figures.begin(), figures.end(), name);
     if (figure == figures.end()) {
-      std::vector<std::string> names;
-      for (const Figure& f : figures) names.push_back(f.name);
-      reject("--require", fmt::format("there is no figure \"{}\"", name),
-             fmt::format("{}", fmt::join(names, ", ")), nearest_name(name, names));
+      faults.add({.field = "--require",
+                  .problem = fmt::format("there is no figure \"{}\"", name),
+                  .allowed = fmt::format("{}", fmt::join(figures, ", ")),
+                  .nearest = nearest_name(name, figures)});
+      continue;
     }
-    const bool holds = condition[at] == '>' ? figure->value >= *bound : figure->value <= *bound;
-    if (holds) continue;
+    requirements.push_back({.text = condition,
+                            .figure = static_cast<size_t>(figure - figures.begin()),
+                            .at_least = condition[at] == '>',
+                            .bound = *bound});
+  }
+  faults.throw_if_any();
+  return requirements;
+}
+
+int check_requirements(const std::vector<Requirement>& requirements,
+                       const std::vector<double>& figures, Streams streams) {
+  int status = kExitDone;
+  for (const Requirement& r : requirements) {
+    const double value = figures[r.figure];
+    if (r.at_least ? value >= r.bound : value <= r.bound) continue;
     fmt::print(streams.err, "{} {} ({} is {:.6g})\n",
-               coloured("not met:", Colour::kRed, streams.err), condition, name, figure->value);
+               coloured("not met:", Colour::kRed, streams.err), r.text,
+               r.text.substr(0, r.text.find_first_of("<>")), value);
     status = kExitOutOfBounds;
   }
   return status;

@@ -1,7 +1,9 @@
 // What several commands do with their options.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/herdsim/command.h"
@@ -34,13 +36,41 @@ Bytes trace_budget(const Options& options);
 // Each warning on a line of its own, unless --quiet.
 void print_warnings(const std::vector<std::string>& warnings, const Options& options, Streams streams);
 
-// Checks --require conditions such as "mfu>=0.4" against named figures; prints those that fail.
-// Returns kExitDone or kExitOutOfBounds. Throws: SpecError for an unknown figure or form.
-struct Figure {
-  std::string name;
-  double value;
+// A figure that --require may name, of a step or a run.
+template <class Result>
+struct FigureRow {
+  std::string_view name;
+  double (*of)(const Result&);
 };
-int check_requirements(const std::vector<std::string>& conditions, const std::vector<Figure>& figures,
+
+// A --require condition such as "mfu>=0.4".
+struct Requirement {
+  std::string text;
+  size_t figure = 0;  // index of its row
+  bool at_least = true;
+  double bound = 0;
+};
+
+// Throws: SpecError with every condition of an unknown figure or form: before anything is simulated or printed.
+std::vector<Requirement> requirements_of(const Options& options, const std::vector<std::string>& figures);
+
+// Prints the requirements that do not hold. Returns kExitDone or kExitOutOfBounds.
+int check_requirements(const std::vector<Requirement>& requirements, const std::vector<double>& figures,
                        Streams streams);
+
+template <class Result>
+std::vector<Requirement> requirements_of(const Options& options, std::span<const FigureRow<Result>> rows) {
+  std::vector<std::string> names;
+  for (const FigureRow<Result>& row : rows) names.emplace_back(row.name);
+  return requirements_of(options, names);
+}
+
+template <class Result>
+int check_requirements(const std::vector<Requirement>& requirements, std::span<const FigureRow<Result>> rows,
+                       const Result& result, Streams streams) {
+  std::vector<double> figures;
+  for (const FigureRow<Result>& row : rows) figures.push_back(row.of(result));
+  return check_requirements(requirements, figures, streams);
+}
 
 }  // namespace herdsim

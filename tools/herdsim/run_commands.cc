@@ -19,15 +19,15 @@
 namespace herdsim {
 namespace {
 
-std::vector<Figure> figures_of(const RunResult& r) {
-  return {{"effective_training_time", r.effective_training_time()},
-          {"effective_training_time_p05", r.effective_training_time_quantile(0.05)},
-          {"mfu", r.mfu()},
-          {"tokens", r.tokens()},
-          {"unexpected_interruptions", r.unexpected()},
-          {"days", r.mean_horizon_seconds() / 86'400},
-          {"gpu_hours", r.gpu_hours()}};
-}
+constexpr FigureRow<RunResult> kRunFigures[] = {
+    {"effective_training_time", [](const RunResult& r) { return r.effective_training_time(); }},
+    {"effective_training_time_p05",
+     [](const RunResult& r) { return r.effective_training_time_quantile(0.05); }},
+    {"mfu", [](const RunResult& r) { return r.mfu(); }},
+    {"tokens", [](const RunResult& r) { return r.tokens(); }},
+    {"unexpected_interruptions", [](const RunResult& r) { return r.unexpected(); }},
+    {"days", [](const RunResult& r) { return r.mean_horizon_seconds() / 86'400; }},
+    {"gpu_hours", [](const RunResult& r) { return r.gpu_hours(); }}};
 
 void print_run(const RunResult& result, const Options& options, Streams streams) {
   switch (options.format) {
@@ -61,6 +61,8 @@ void write_campaign_trace(const CampaignTrace& trace, const Scenario& scenario,
 
 int run_run_command(const Options& options, Streams streams) {
   const auto begin = std::chrono::steady_clock::now();
+  const std::span<const FigureRow<RunResult>> figures(kRunFigures);
+  const std::vector<Requirement> requirements = requirements_of(options, figures);
   const Scenario scenario = scenario_of(options, options.names.front());
   // The command line replaces what the scenario asks for.
   const RunHorizon horizon{.days = options.days,
@@ -88,7 +90,7 @@ int run_run_command(const Options& options, Streams streams) {
   write_campaign_trace(trace, scenario, options, streams);
   if (!options.db.empty()) record_run(scenario, step, result, trace, options);
   print_run(result, options, streams);
-  return check_requirements(options.require, figures_of(result), streams);
+  return check_requirements(requirements, figures, result, streams);
 }
 
 int run_rates_command(const Options& options, Streams streams) {

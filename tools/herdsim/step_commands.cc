@@ -34,18 +34,17 @@ std::optional<PublishedFigures> published_of(const Scenario& scenario) {
   return figures;
 }
 
-std::vector<Figure> figures_of(const StepResult& r) {
-  std::vector<Figure> figures = {{"step_time_s", r.step_time.seconds()},
-                                 {"mfu", r.mfu_causal()},
-                                 {"mfu_full_attention", r.mfu_full()},
-                                 {"model_tflops_per_gpu", r.flops_per_gpu_causal().teraflops()},
-                                 {"tokens_per_second_per_gpu", r.tokens_per_second_per_gpu()},
-                                 {"bubble_fraction", r.bubble_fraction()}};
-  if (r.peak_stage() != nullptr) {
-    figures.push_back({"peak_memory_bytes", static_cast<double>(r.peak_stage()->peak.count())});
-  }
-  return figures;
-}
+constexpr FigureRow<StepResult> kStepFigures[] = {
+    {"step_time_s", [](const StepResult& r) { return r.step_time.seconds(); }},
+    {"mfu", [](const StepResult& r) { return r.mfu_causal(); }},
+    {"mfu_full_attention", [](const StepResult& r) { return r.mfu_full(); }},
+    {"model_tflops_per_gpu",
+     [](const StepResult& r) { return r.flops_per_gpu_causal().teraflops(); }},
+    {"tokens_per_second_per_gpu",
+     [](const StepResult& r) { return r.tokens_per_second_per_gpu(); }},
+    {"bubble_fraction", [](const StepResult& r) { return r.bubble_fraction(); }},
+    {"peak_memory_bytes",
+     [](const StepResult& r) { return static_cast<double>(r.peak_stage()->peak.count()); }}};
 
 // A speed is no answer for a model whose weights, gradients and optimizer alone do not fit.
 void refuse_state_beyond_memory(const Scenario& scenario, const StepResult& result,
@@ -173,6 +172,8 @@ int compare_runs_of(const Options& options, Streams streams) {
 }  // namespace
 
 int run_step_command(const Options& options, Streams streams) {
+  const std::span<const FigureRow<StepResult>> figures(kStepFigures);
+  const std::vector<Requirement> requirements = requirements_of(options, figures);
   const Scenario scenario = scenario_of(options, options.names.front());
   const bool with_spans = !options.trace.empty() || !options.db.empty();
   const StepSimulation simulation =
@@ -184,7 +185,7 @@ int run_step_command(const Options& options, Streams streams) {
     print_warnings(simulation.result.warnings, options, streams);
   }
   print_steps({scenario}, {simulation.result}, options, streams);
-  return check_requirements(options.require, figures_of(simulation.result), streams);
+  return check_requirements(requirements, figures, simulation.result, streams);
 }
 
 int run_compare_command(const Options& options, Streams streams) {

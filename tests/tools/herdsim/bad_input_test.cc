@@ -142,6 +142,11 @@ TEST(BadInput, command_lines_that_say_nothing_sensible_exit_with_2) {
       {"step", "llama3-405b-16384", "--format", "yaml"},
       {"step", "llama3-405b-16384", "--require", "mfu"},
       {"step", "llama3-405b-16384", "--require", "mfuu>=0.1"},
+      {"step", "llama3-405b-16384", "--require", "mfu>=nan"},
+      {"run", "llama3-405b-16384", "--days", "nan"},
+      {"rates", "llama3-405b-16384", "--step-s", "nan"},
+      {"plan", "--formulas", "--model", "llama3-8b", "--tokens", "1e12", "--gpus", "64", "--mfu", "nan"},
+      {"run", "llama3-405b-16384", "--days", "100", "--require", "tokens>=many"},
       {"step", "llama3-405b-16384", "--trace", "/nonexistent/x.pftrace"},
       {"step", "llama3-405b-16384", "--trace", "x.pftrace", "--trace-ranks", "5-2"},
       {"step", "llama3-405b-16384", "--trace", "x.pftrace", "--trace-ranks", "16384"},
@@ -157,6 +162,7 @@ TEST(BadInput, command_lines_that_say_nothing_sensible_exit_with_2) {
     const CommandOutput run = run_command(line);
     EXPECT_EQ(run.status, kExitBadInput) << testing::PrintToString(line);
     EXPECT_NE(run.err, "") << testing::PrintToString(line);
+    EXPECT_EQ(run.out, "") << testing::PrintToString(line);
   }
   EXPECT_THAT(run_command({"stpe"}).err, HasSubstr("did you mean \"step\"?"));
 }
