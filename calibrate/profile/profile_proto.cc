@@ -538,7 +538,13 @@ void read_profile(const profile::Profile& in, const Place& root, DeviceProfile& 
     out.launch_provenance = provenance(in.launch().source(), root.child("launch").child("source"));
   }
   if (in.has_clock()) {
-    check_positive(root.child("clock"), "training_factor", in.clock().training_factor());
+    // As software.clock_factor; beyond, a step would do more than the device's peak.
+    constexpr double kFastest = 2;
+    const double factor = in.clock().training_factor();
+    if (!is_positive(factor) || factor > kFastest) {
+      root.child("clock").fault("training_factor", fmt::format("{} is out of range", factor),
+                                fmt::format("above 0 up to {}", kFastest));
+    }
     out.training_clock = in.clock().training_factor();
     out.clock_provenance = provenance(in.clock().source(), root.child("clock").child("source"));
   }
