@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -175,7 +176,10 @@ std::vector<UncertainInput> uncertain_inputs_of_software(const std::string& name
   std::vector<UncertainInput> inputs;
   if (const auto entry = catalog_find(CatalogKind::kSoftware, name)) inputs = ranges_in(entry->text);
   for (UncertainInput& input : inputs) input.path = "software." + input.path;
-  inputs.push_back(clock_of_a_step("1"));
+  const UncertainInput clock = clock_of_a_step("1");
+  const bool has_its_own = std::any_of(inputs.begin(), inputs.end(),
+                                       [&](const UncertainInput& input) { return input.path == clock.path; });
+  if (!has_its_own) inputs.push_back(clock);
   return inputs;
 }
 

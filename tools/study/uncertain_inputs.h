@@ -27,8 +27,8 @@ struct UncertainInput {
 // Of one catalogue text, in its order; paths without prefix, values as the text has them.
 std::vector<UncertainInput> ranges_in(std::string_view text);
 
-// Of the software stack of that name in the catalogue, paths from "software.", with the clock of a whole step: what a
-// scenario without effective text has.
+// Of the software stack of that name in the catalogue, paths from "software.", with the clock of a whole step,
+// where it has none of its own: what a scenario without effective text has.
 std::vector<UncertainInput> uncertain_inputs_of_software(const std::string& name);
 
 // Of a scenario, from its effective text: the ranges of its cluster's and its software's catalogue

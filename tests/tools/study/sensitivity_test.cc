@@ -65,6 +65,16 @@ TEST(UncertainInputs, every_range_of_the_catalogue_holds_its_value) {
   EXPECT_GT(ranges, 25u);
 }
 
+TEST(UncertainInputs, of_a_stack_each_is_named_once_and_the_clock_is_among_them) {
+  for (const std::string& name : catalog_names(CatalogKind::kSoftware)) {
+    std::set<std::string> paths;
+    for (const UncertainInput& input : uncertain_inputs_of_software(name)) {
+      EXPECT_TRUE(paths.insert(input.path).second) << name << ": " << input.path;
+    }
+    EXPECT_TRUE(paths.contains("software.clock_factor")) << name;
+  }
+}
+
 TEST(UncertainInputs, are_those_of_the_scenarios_own_records_and_choices_are_left_out) {
   const auto paths_of = [](const std::vector<std::string>& sets) {
     std::set<std::string> paths;
