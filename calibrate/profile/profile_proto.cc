@@ -3,24 +3,22 @@
 #include <fmt/format.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <google/protobuf/text_format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "calibrate/profile/collective_time.h"
 #include "calibrate/profile/profile.pb.h"
+#include "calibrate/profile/profile_place.h"
 #include "sim/base/error.h"
 
 namespace herdsim {
 namespace {
 
 namespace pb = google::protobuf;
-using Tree = pb::TextFormat::ParseInfoTree;
 
 std::vector<std::string> field_names(const pb::Descriptor& message) {
   std::vector<std::string> names;
@@ -62,206 +60,6 @@ class FaultCollector : public pb::io::ErrorCollector {
   const std::string& file_;
   Faults& faults_;
 };
-
-// One message of the file with its place in the text.
-class Place {
- public:
-  Place(const pb::Message& message, const Tree* tree, std::string path,
-        pb::TextFormat::ParseLocation at, const std::string& file, Faults& faults)
-      : message_(message),
-        tree_(tree),
-        path_(std::move(path)),
-        at_(at),
-        file_(file),
-        faults_(faults) {}
-
-  Place child(const std::string& name, int index = -1) const {
-    const pb::FieldDescriptor* field = message_.GetDescriptor()->FindFieldByName(name);
-    const pb::Reflection* reflection = message_.GetReflection();
-    const bool repeated = field->is_repeated();
-    const pb::Message& inner = repeated ? reflection->GetRepeatedMessage(message_, field, index)
-                                        : reflection->GetMessage(message_, field);
-    const std::string path =
-        (path_.empty() ? "" : path_ + ".") + name + (repeated ? fmt::format("[{}]", index) : "");
-    const Tree* tree =
-        tree_ == nullptr ? nullptr : tree_->GetTreeForNested(field, repeated ? index : -1);
-    return {inner, tree, path, location(field, index), file_, faults_};
-  }
-
-  void fault(const std::string& name, std::string problem, std::string allowed = "",
-             int index = -1) const {
-    const pb::FieldDescriptor* field = message_.GetDescriptor()->FindFieldByName(name);
-    const pb::TextFormat::ParseLocation at = location(field, index);
-    std::string path = (path_.empty() ? "" : path_ + ".") + name;
-    if (index >= 0) path += fmt::format("[{}]", index);
-    faults_.add({.file = file_,
-                 .line = at.line + 1,
-                 .column = at.column + 1,
-                 .field = std::move(path),
-                 .problem = std::move(problem),
-                 .allowed = std::move(allowed)});
-  }
-
-  // Required fields that are missing, here and in every message below.
-  // `all` is false where what is missing comes from elsewhere: then only the fields named are required here.
-  void check_required(bool all = true) const {
-    const pb::Descriptor& type = *message_.GetDescriptor();
-    const pb::Reflection& reflection = *message_.GetReflection();
-    for (int i = 0; i < type.field_count(); ++i) {
-      const pb::FieldDescriptor* field = type.field(i);
-      const bool wanted = field->is_required() && (all || field->name() == "name");
-      if (wanted && !reflection.HasField(message_, field)) {
-        fault(field->name(), "is missing");
-      }
-      if (field->cpp_type() != pb::FieldDescriptor::CPPTYPE_MESSAGE) continue;
-      if (field->is_repeated()) {
-        for (int j = 0; j < reflection.FieldSize(message_, field); ++j)
-          child(field->name(), j).check_required();
-      } else if (reflection.HasField(message_, field)) {
-        child(field->name()).check_required();
-      }
-    }
-  }
-
-  bool ok() const { return faults_.empty(); }
-
- private:
-  // Of the field, or of the list it is an element of, or of the message.
-  pb::TextFormat::ParseLocation location(const pb::FieldDescriptor* field, int index) const {
-    pb::TextFormat::ParseLocation at(-1, -1);
-    if (tree_ != nullptr) {
-      at = tree_->GetLocation(field, field->is_repeated() ? std::max(index, 0) : -1);
-      if (at.line < 0 && field->is_repeated()) at = tree_->GetLocation(field, 0);
-    }
-    if (at.line < 0) at = at_;
-    return at.line < 0 ? pb::TextFormat::ParseLocation(0, 0) : at;
-  }
-
-  const pb::Message& message_;
-  const Tree* tree_;
-  std::string path_;
-  pb::TextFormat::ParseLocation at_;
-  const std::string& file_;
-  Faults& faults_;
-};
-
-bool is_positive(double v) { return v > 0 && std::isfinite(v); }
-
-void check_positive(const Place& place, const std::string& field, double value) {
-  if (!is_positive(value)) place.fault(field, fmt::format("{} is not positive", value), "above 0");
-}
-
-// A step that sizes are rounded up to: no real tile is larger, and the rounding must not overflow.
-void check_step(const Place& place, const std::string& field, int64_t step) {
-  constexpr int64_t kLargest = 65536;
-  if (step < 1 || step > kLargest)
-    place.fault(field, fmt::format("{} is out of range", step), fmt::format("1 to {}", kLargest));
-}
-
-Provenance provenance(const profile::Source& source, const Place& place) {
-  if (source.text().empty()) place.fault("text", "is empty", "where the numbers come from");
-  return {static_cast<Evidence>(source.evidence()), source.text()};
-}
-
-template <class List>
-std::vector<double> numbers(const List& list) {
-  std::vector<double> values;
-  values.reserve(static_cast<size_t>(list.size()));
-  for (const auto v : list) values.push_back(static_cast<double>(v));
-  return values;
-}
-
-// Nodes of an axis: at least one, positive, increasing.
-bool check_axis(const Place& place, const std::string& field, const std::vector<double>& nodes) {
-  if (nodes.empty()) {
-    place.fault(field, "is empty", "at least one number");
-    return false;
-  }
-  bool good = true;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (!is_positive(nodes[i])) {
-      place.fault(field, fmt::format("{} is not positive", nodes[i]), "above 0",
-                  static_cast<int>(i));
-      good = false;
-    } else if (i > 0 && nodes[i] <= nodes[i - 1]) {
-      place.fault(field, fmt::format("{} follows {}", nodes[i], nodes[i - 1]),
-                  "strictly increasing numbers", static_cast<int>(i));
-      good = false;
-    }
-  }
-  return good;
-}
-
-bool check_values(const Place& place, const std::string& field, const std::vector<double>& values,
-                  size_t expected, double lowest, double highest) {
-  bool good = true;
-  if (values.size() != expected) {
-    place.fault(field, fmt::format("{} numbers for {} points", values.size(), expected),
-                "one a point");
-    good = false;
-  }
-  for (size_t i = 0; i < values.size(); ++i) {
-    const bool above = lowest > 0 ? values[i] >= lowest : values[i] > 0;
-    if (std::isfinite(values[i]) && above && values[i] <= highest) continue;
-    std::string allowed = lowest > 0 ? fmt::format("{} or more", lowest) : std::string("above 0");
-    if (std::isfinite(highest)) allowed += fmt::format(", at most {}", highest);
-    place.fault(field, fmt::format("{} is out of range", values[i]), allowed, static_cast<int>(i));
-    good = false;
-  }
-  return good;
-}
-
-constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-
-// A curve of two parallel lists, or an empty one where anything is wrong with them.
-LogCurve curve(const Place& place, const std::string& x_field, const std::vector<double>& x,
-               const std::string& y_field, const std::vector<double>& y, double lowest = 0,
-               double highest = kNoLimit) {
-  const bool good_axis = check_axis(place, x_field, x);
-  if (!check_values(place, y_field, y, x.size(), lowest, highest) || !good_axis) return {};
-  std::vector<LogCurve::Point> points;
-  for (size_t i = 0; i < x.size(); ++i) points.push_back({x[i], y[i]});
-  return LogCurve(std::move(points));
-}
-
-// Of work(x) = x^power done at the curve's rate: more work never takes less time.
-void check_time_grows(const Place& place, const std::string& y_field, const LogCurve& rate,
-                      double power) {
-  for (size_t i = 1; i < rate.points().size(); ++i) {
-    const auto& [x0, y0] = rate.points()[i - 1];
-    const auto& [x1, y1] = rate.points()[i];
-    if (y1 / y0 > std::pow(x1 / x0, power)) {
-      place.fault(
-          y_field,
-          fmt::format("the rate grows from {} to {} while the size grows from {} to {} only", y0,
-                      y1, x0, x1),
-          "a rate at which more work takes no less time", static_cast<int>(i));
-    }
-  }
-}
-
-void check_never_falls(const Place& place, const std::string& field,
-                       const std::vector<double>& values) {
-  for (size_t i = 1; i < values.size(); ++i) {
-    if (values[i] < values[i - 1]) {
-      place.fault(field, fmt::format("{} follows {}", values[i], values[i - 1]),
-                  "numbers that never fall", static_cast<int>(i));
-    }
-  }
-}
-
-// The sustained time, burst time x factor, never falls.
-void check_sustained_time(const Place& place, const LogCurve& factor) {
-  for (size_t i = 1; i < factor.points().size(); ++i) {
-    const auto& [x0, y0] = factor.points()[i - 1];
-    const auto& [x1, y1] = factor.points()[i];
-    if (x1 * y1 < x0 * y0) {
-      place.fault("sustained_factor",
-                  fmt::format("{} follows {} so soon that a longer burst takes less time", y1, y0),
-                  "", static_cast<int>(i));
-    }
-  }
-}
 
 void read_device(const profile::Device& device, const Place& place, DeviceProfile& out) {
   out.device = device.model();
@@ -571,7 +369,7 @@ DeviceProfile profile_from_text(std::string_view text, const std::string& file,
                                 const BaseLoader& load_base) {
   Faults faults;
   profile::Profile message;
-  Tree tree;
+  Place::Tree tree;
   FaultCollector collector(file, faults);
   pb::TextFormat::Parser parser;
   parser.RecordErrorsTo(&collector);
