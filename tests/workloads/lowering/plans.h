@@ -25,4 +25,15 @@ struct PlanCase {
 // grids; only what validation accepts. Some hundred cases.
 const std::vector<PlanCase>& plan_cases();
 
+template <class Body>
+void for_each_op(const OpGraph& graph, Body&& body) {
+  for (size_t p = 0; p < graph.programs.size(); ++p) {
+    const Program& program = graph.programs[ProgramId(p)];
+    for (size_t o = 0; o < program.ops.size(); ++o) {
+      const Op& op = program.ops[o];
+      body(ProgramId(p), OpId(o), op, graph.works[op.work]);
+    }
+  }
+}
+
 }  // namespace herdsim
