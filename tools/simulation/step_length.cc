@@ -46,12 +46,14 @@ void check_work_length(const JobOnMachine& job) {
   const Scenario& scenario = job.scenario;
   const double slower = largest_share(job.graph) / slowest_factor(job.factors);
   for (const Program& program : job.graph.programs) {
+    TypedVector<WorkId, int64_t> runs(job.graph.works.size(), 0);
+    for (const Op& op : program.ops) ++runs[op.work];
     TypedVector<WorkId, double> seconds(job.graph.works.size(), 0.0);
     double sum = 0;
-    for (const Op& op : program.ops) {
-      const double time = slower * job.costs.works[op.work].total.seconds();
-      seconds[op.work] += time;
-      sum += time;
+    for (size_t w = 0; w < seconds.size(); ++w) {
+      const double once = job.costs.works[WorkId(w)].total.seconds();
+      seconds[WorkId(w)] = slower * once * static_cast<double>(runs[WorkId(w)]);
+      sum += seconds[WorkId(w)];
     }
     if (sum <= longest_step(scenario).seconds()) continue;
     size_t most = 0;
