@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "calibrate/profile/csv_table.h"
 #include "sim/base/error.h"
@@ -26,10 +27,10 @@ class RowReader {
   RowReader(const CsvTable& table, size_t row, Faults& faults)
       : table_(table), row_(row), faults_(faults) {}
 
-  void read(std::string_view column, std::string& value) const { value = text(column); }
+  void read(std::string_view column, std::string& value) { value = cell_of(column); }
 
-  void read(std::string_view column, std::optional<double>& value) const {
-    const std::string_view cell = text(column);
+  void read(std::string_view column, std::optional<double>& value) {
+    const std::string_view cell = cell_of(column);
     if (cell.empty()) return;
     double number = 0;
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), number);
@@ -40,7 +41,7 @@ class RowReader {
     value = number;
   }
 
-  void read(std::string_view column, std::optional<int64_t>& value) const {
+  void read(std::string_view column, std::optional<int64_t>& value) {
     std::optional<double> number;
     read(column, number);
     if (!number) return;
@@ -50,8 +51,8 @@ class RowReader {
     value = static_cast<int64_t>(*number);
   }
 
-  void read(std::string_view column, std::optional<bool>& value) const {
-    const std::string_view cell = text(column);
+  void read(std::string_view column, std::optional<bool>& value) {
+    const std::string_view cell = cell_of(column);
     if (cell.empty()) return;
     if (cell == "0" || cell == "1") {
       value = cell == "1";
@@ -60,7 +61,16 @@ class RowReader {
     }
   }
 
+  // The cells read since the last call, one after another.
+  std::string take_cells() { return std::exchange(cells_, {}); }
+
  private:
+  std::string_view cell_of(std::string_view column) {
+    constexpr char kBetween = '\n';
+    const std::string_view cell = text(column);
+    (cells_ += cell) += kBetween;
+    return cell;
+  }
   std::string_view text(std::string_view column) const {
     const std::optional<size_t> index = table_.column(column);
     return index ? trimmed(table_.cell(row_, *index)) : std::string_view{};
@@ -75,12 +85,14 @@ class RowReader {
   const CsvTable& table_;
   const size_t row_;
   Faults& faults_;
+  std::string cells_;
 };
 
-RunRow read_row(const RowReader& r) {
+RunRow read_row(RowReader r) {
   RunRow row;
   r.read("id", row.id);
   r.read("source_where", row.source_where);
+  r.take_cells();
   r.read("software", row.software);
   r.read("model", row.model);
   r.read("gpu", row.gpu);
@@ -120,6 +132,7 @@ RunRow read_row(const RowReader& r) {
   r.read("net_allreduce_GBps", row.allreduce_gigabytes_per_second);
   r.read("net_allgather_GBps", row.allgather_gigabytes_per_second);
   r.read("net_reducescatter_GBps", row.reducescatter_gigabytes_per_second);
+  row.configuration = r.take_cells();
   r.read("peak_mem_alloc_GB", row.peak_memory_gigabytes);
   r.read("target_step_time_s", row.target_step_time_s);
   return row;

@@ -40,6 +40,8 @@ struct RunRow {
   std::optional<double> allreduce_gigabytes_per_second, allgather_gigabytes_per_second,
       reducescatter_gigabytes_per_second;
   std::optional<double> peak_memory_gigabytes, target_step_time_s;
+  // All cells that say what ran, as they stand: equal in rows of one run. Empty: of no table.
+  std::string configuration;
 };
 
 // `file` is only named in faults. A row without an id is called by its line.

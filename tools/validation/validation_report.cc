@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "sim/base/error.h"
 #include "sim/base/table.h"
 #include "sim/base/text.h"
 #include "tools/simulation/simulate_step.h"
+#include "tools/validation/source_facts.h"
 
 namespace herdsim {
 namespace {
@@ -34,6 +38,19 @@ RowPrediction predict(const RunRow& row, const RowParts& parts, MachineMemo& mac
   } catch (const SpecError& error) {
     const Fault& first = error.faults().front();
     out.skipped_because = first.field + ": " + first.problem;
+  }
+  return out;
+}
+
+// Of each row the first of the same run: what its cells and what its source say are equal.
+// Published grids repeat their runs.
+std::vector<size_t> first_of_same_run(const std::vector<RunRow>& rows) {
+  std::map<std::pair<std::string_view, const SourceFact*>, size_t> first;
+  std::vector<size_t> out;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string_view configuration = rows[i].configuration;
+    const auto key = std::pair(configuration, facts_of_source(rows[i]));
+    out.push_back(configuration.empty() ? i : first.emplace(key, i).first->second);
   }
   return out;
 }
@@ -83,11 +100,12 @@ std::optional<double> RowPrediction::error() const {
 std::vector<RowPrediction> predict_rows(const std::vector<RunRow>& rows, const RowParts& parts,
                                         int threads, const RowProgress& progress) {
   std::vector<RowPrediction> out(rows.size());
+  const std::vector<size_t> first = first_of_same_run(rows);
   std::atomic<size_t> next = 0, done = 0;
   MachineMemo machines;
   const auto work = [&] {
     for (size_t i = next++; i < rows.size(); i = next++) {
-      out[i] = predict(rows[i], parts, machines);
+      if (first[i] == i) out[i] = predict(rows[i], parts, machines);
       if (++done; progress) progress(done, rows.size());
     }
   };
@@ -97,6 +115,12 @@ std::vector<RowPrediction> predict_rows(const std::vector<RunRow>& rows, const R
   for (size_t t = 1; t < std::min(wanted, rows.size()); ++t) pool.emplace_back(work);
   work();
   pool.clear();  // joins
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (first[i] == i) continue;
+    out[i] = out[first[i]];
+    out[i].id = rows[i].id;
+    out[i].target_step_time_s = rows[i].target_step_time_s;
+  }
   return out;
 }
 

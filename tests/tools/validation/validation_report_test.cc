@@ -36,8 +36,7 @@ TEST(ValidationReport, json_has_exactly_the_documented_keys) {
                                                   "median_abs_error", "p90_abs_error", "bias"));
   EXPECT_THAT(row_keys, testing::UnorderedElementsAre(
                             "id", "predicted_step_time_s", "target_step_time_s", "error",
-                            "time_account_s", "peak_memory_bytes", "assumed",
-                            "skipped_because"));
+                            "time_account_s", "peak_memory_bytes", "assumed", "skipped_because"));
   EXPECT_EQ(report["rows"].size(), 3U);
   EXPECT_EQ(report["predicted"], 2);
   EXPECT_EQ(report["skipped"], 1);
@@ -79,6 +78,32 @@ TEST(ValidationReport, table_has_a_line_a_stack_and_the_reasons) {
   EXPECT_THAT(text, testing::HasSubstr("megatron-te"));
   EXPECT_THAT(text, testing::HasSubstr("2 of 3 rows predicted"));
   EXPECT_THAT(text, testing::HasSubstr("no profile of the GPU TPU"));
+}
+
+// A table whose runs are repeated says of each row what a table of that row alone says.
+TEST(ValidationReport, a_run_that_is_repeated_keeps_its_own_name_and_target) {
+  const RowParts parts({});
+  const std::string head =
+      "id,source_where,software,gpu,layers,hidden,ffn,heads,vocab,seq_len,num_gpus,global_batch,"
+      "micro_batch,target_step_time_s\n";
+  const std::vector<std::string> lines = {
+      "a,,torch-fsdp,H100,8,2048,5632,16,32000,2048,8,16,1,0.2\n",
+      "b,elsewhere,torch-fsdp,H100,8,2048,5632,16,32000,2048,8,16,1,0.3\n",
+      "c,,torch-fsdp,H100,8,2048,5632,16,32000,2048,8,16,2,\n",
+      "d,,torch-fsdp,H100,8,2048,5632,16,32000,2048,8,16,1,\n",
+      "e,,megatron-te,H100,8,2048,5632,16,32000,2048,8,16,1,0.2\n"};
+  std::string all = head;
+  for (const std::string& line : lines) all += line;
+  const std::vector<RowPrediction> together = predict_rows(parse_run_table(all, "t"), parts, 2);
+  ASSERT_EQ(together.size(), lines.size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::vector<RowPrediction> alone =
+        predict_rows(parse_run_table(head + lines[i], "t"), parts, 1);
+    EXPECT_EQ(validation_csv({together[i]}), validation_csv(alone));
+  }
+  EXPECT_EQ(*together[0].predicted_step_time_s, *together[3].predicted_step_time_s);
+  EXPECT_NE(*together[0].predicted_step_time_s, *together[2].predicted_step_time_s);
+  EXPECT_NE(*together[0].predicted_step_time_s, *together[4].predicted_step_time_s);
 }
 
 TEST(ValidationReport, threads_change_nothing) {
