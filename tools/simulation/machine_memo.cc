@@ -35,8 +35,11 @@ std::shared_ptr<MachineMemo::Entry> MachineMemo::entry_of(const Scenario& scenar
            entry->ranks_per_replica == per_replica && entry->cluster == scenario.cluster &&
            same(entry->other_traffic, scenario.other_traffic);
   });
-  if (at != entries_.end()) return *at;
-  forget_oldest();
+  if (at != entries_.end()) {
+    std::rotate(at, at + 1, entries_.end());
+    return entries_.back();
+  }
+  forget_least_used();
   auto entry = std::make_shared<Entry>();
   entry->cluster = scenario.cluster;
   entry->other_traffic = scenario.other_traffic;
@@ -47,7 +50,7 @@ std::shared_ptr<MachineMemo::Entry> MachineMemo::entry_of(const Scenario& scenar
   return entry;
 }
 
-void MachineMemo::forget_oldest() {
+void MachineMemo::forget_least_used() {
   int64_t gpus = 0;
   for (const auto& entry : entries_) gpus += entry->cluster.gpus;
   while (!entries_.empty() && (entries_.size() >= kMostMachines || gpus > kMostGpus)) {

@@ -29,8 +29,10 @@ class MachineMemo {
   std::shared_ptr<Known> of(const Scenario& scenario);
 
  private:
-  // A machine of 16,384 GPUs takes some ten megabytes. The oldest are forgotten first.
-  static constexpr size_t kMostMachines = 8;
+  // The least recently used is forgotten first. Few, since a machine of 16,384 GPUs takes some ten
+  // megabytes, and fresh memory costs more than most sweeps would save: one that all points stand
+  // on, and the one of a point.
+  static constexpr size_t kMostMachines = 2;
   static constexpr int64_t kMostGpus = int64_t{1} << 20;  // of all but the newest
 
   struct Entry {
@@ -43,10 +45,10 @@ class MachineMemo {
   };
 
   std::shared_ptr<Entry> entry_of(const Scenario& scenario);
-  void forget_oldest();
+  void forget_least_used();
 
-  std::mutex mutex_;  // of the list
-  std::vector<std::shared_ptr<Entry>> entries_;
+  std::mutex mutex_;                             // of the list
+  std::vector<std::shared_ptr<Entry>> entries_;  // by their last use
 };
 
 }  // namespace herdsim

@@ -75,8 +75,9 @@ TEST(MachineMemo, builds_a_machine_once_for_plans_that_lie_on_it_alike) {
   const auto first = machines.of(scenario);
   EXPECT_EQ(machines.of(other_work), first);
   EXPECT_NE(machines.of(other_seed), first);
-  EXPECT_NE(machines.of(other_links), first);
   EXPECT_EQ(machines.of(scenario), first);
+  EXPECT_NE(machines.of(other_links), first);
+  EXPECT_EQ(machines.of(scenario), first) << "asked for again before the other was";
 }
 
 }  // namespace
