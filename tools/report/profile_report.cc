@@ -37,6 +37,8 @@ std::string device_text(const DeviceProfile& p) {
   table.add_row({"dense peak, TFLOP/s", peaks});
   table.add_row({"launch floor", to_text(p.launch_floor)});
   table.add_row({"clock in training", fmt::format("{:.2f} of the tables'", p.training_clock)});
+  table.add_row({"beside transfers",
+                 fmt::format("{:.4g} SMs lost to each SM of a transfer", p.sms_lost_per_transfer_sm)});
   return table.text();
 }
 
@@ -135,6 +137,8 @@ std::string source_text(const DeviceProfile& p) {
   };
   add(p.device_provenance, "device");
   add(p.launch_provenance, "launch");
+  add(p.clock_provenance, "clock in training");
+  add(p.sharing_provenance, "beside transfers");
   for (const GemmSurface& s : p.gemm) {
     const std::string name = fmt::format("{} products", kTypes[static_cast<size_t>(s.dtype)]);
     add(s.provenance, name);
