@@ -24,8 +24,8 @@ class MachineMemo {
     MachineState state;
     FoldedJobs jobs;
   };
-  // May be called by several threads; who asks first builds it. Requires: no other jobs on the
-  // machine.
+  // May be called by several threads; who asks first builds it. Requires: nothing else on the
+  // machine: no other jobs, no saves or reads of data beside the step.
   std::shared_ptr<Known> of(const Scenario& scenario);
 
  private:

@@ -299,9 +299,8 @@ void throw_endless(const StepResult& result, const StorageJob& flow, const std::
 }
 
 // What the flows to and from the store did beside the step. The next one waits for its data.
-void fill_storage(const std::vector<std::unique_ptr<StorageJob>>& flows,
+void fill_storage(const Scenario& scenario, const std::vector<std::unique_ptr<StorageJob>>& flows,
                   std::span<const StepOutcome> outcomes, Duration without, StepResult& result) {
-  constexpr double kMostRankSeconds = 4e9;
   for (size_t f = 0; f < flows.size(); ++f) {
     const bool write = flows[f]->access == StoreAccess::kWrite;
     const Duration took = outcomes[f].makespan;
@@ -314,7 +313,7 @@ void fill_storage(const std::vector<std::unique_ptr<StorageJob>>& flows,
                               .took = took});
     if (write) continue;
     const Duration wait = std::max(Duration::zero(), took - result.step_time);
-    if (wait.seconds() * static_cast<double>(result.gpus) > kMostRankSeconds) {
+    if (result.step_time + wait > longest_step(scenario)) {
       throw_endless(result, *flows[f], "takes " + to_text(took));
     }
     add_wait(wait, result);
@@ -386,7 +385,7 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
       const Duration without = jobs.size() == 1 || flows.empty()
                                    ? shares.front().alone
                                    : step_without_storage(scenario, options.fold);
-      fill_storage(flows, std::span(outcomes).subspan(jobs.size()), without, of_job.result);
+      fill_storage(scenario, flows, std::span(outcomes).subspan(jobs.size()), without, of_job.result);
     }
     shares[j].step_time = of_job.result.step_time;
     shares[j].mfu = of_job.result.mfu_causal();
