@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 
 #include "calibrate/nccl_tests/nccl_tests_parts.h"
+#include "sim/base/text.h"
 
 namespace herdsim {
 namespace {
@@ -133,12 +133,6 @@ std::string collective_of_columns(const NcclTest& test, const BusFactor& factor)
   return "";
 }
 
-std::string lower_base_name(std::string_view path) {
-  std::string name(path.substr(path.find_last_of("/\\") + 1));
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return name;
-}
-
 void identify_ranks(const ListedDevices& devices, const BusFactor& factor, NcclTest& test) {
   const int64_t counted = ranks_by_count(test);
   const int64_t by_factor = ranks_by_factor(test, factor);
@@ -170,7 +164,7 @@ void identify_ranks(const ListedDevices& devices, const BusFactor& factor, NcclT
 }  // namespace
 
 std::string nccl_tests_collective(std::string_view program) {
-  const std::string name = lower_base_name(program);
+  const std::string name = lower_case(program.substr(program.find_last_of("/\\") + 1));
   for (const Kind& kind : kKinds) {
     for (const std::string_view spelling : kind.spellings) {
       if (name.find(spelling) != std::string::npos) return std::string(kind.name);

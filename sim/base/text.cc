@@ -134,6 +134,14 @@ std::string to_text(Flops f) { return with_unit(f.count(), kFlopUnits); }
 
 std::string to_text(FlopRate r) { return with_unit(r.per_second(), kFlopRateUnits); }
 
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if ('A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
 std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
   std::string quoted = "\"";

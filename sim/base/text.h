@@ -31,6 +31,8 @@ std::string to_text(FlopRate);
 std::string count_text(int64_t count);
 // A field of a CSV line: in quotes where it holds a comma, a quote or a line end (RFC 4180).
 std::string csv_field(std::string_view text);
+// With the letters A to Z in lower case, whatever the locale.
+std::string lower_case(std::string_view text);
 
 // What a reader may write, for the `allowed` of a Fault.
 inline constexpr std::string_view kDurationForm = "a number and ns, us, ms, s, min, h or d";

@@ -1,19 +1,14 @@
 #include "tools/validation/row_words.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <string>
 #include <string_view>
 
+#include "sim/base/text.h"
+
 namespace herdsim {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
 
 bool says(const std::string& text, std::initializer_list<std::string_view> words) {
   for (const std::string_view word : words) {
@@ -89,16 +84,16 @@ void read_recompute(const std::string& text, int64_t layers, RowWords& words) {
 }  // namespace
 
 RowWords words_of(const RunRow& row) {
-  const std::string overlap = lower(row.overlap_notes);
+  const std::string overlap = lower_case(row.overlap_notes);
   const bool no_flags = says(overlap, {"without overlap flags"});
-  RowWords words{.sharding = sharding_of(lower(row.fsdp_zero)),
-                 .shard_ranks = shard_ranks_of(lower(row.fsdp_zero)),
-                 .precision = precision_of(lower(row.precision)),
+  RowWords words{.sharding = sharding_of(lower_case(row.fsdp_zero)),
+                 .shard_ranks = shard_ranks_of(lower_case(row.fsdp_zero)),
+                 .precision = precision_of(lower_case(row.precision)),
                  .recompute = std::nullopt,
-                 .one_chunk_a_stage = lower(row.pp_schedule) == "1f1b",
+                 .one_chunk_a_stage = lower_case(row.pp_schedule) == "1f1b",
                  .no_tp_overlap = no_flags || says(overlap, {"no tp overlap", "no tp userbuffers"}),
                  .no_dp_overlap = no_flags};
-  read_recompute(lower(row.recompute), row.layers.value_or(1), words);
+  read_recompute(lower_case(row.recompute), row.layers.value_or(1), words);
   return words;
 }
 

@@ -31,6 +31,11 @@ TEST(Text, rounding_up_moves_to_the_next_unit_and_drops_a_digit) {
   EXPECT_EQ(to_text(Bytes(99'960)), "100 kB");
 }
 
+TEST(Text, lowers_the_letters_of_ascii_alone) {
+  EXPECT_EQ(lower_case("BF16 Z_a[1]@"), "bf16 z_a[1]@");
+  EXPECT_EQ(lower_case("\xc3\x84"), "\xc3\x84");
+}
+
 TEST(Text, quotes_csv_fields_only_where_a_reader_would_split_them) {
   EXPECT_EQ(csv_field("plain text"), "plain text");
   EXPECT_EQ(csv_field(""), "");
