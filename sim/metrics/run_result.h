@@ -17,6 +17,7 @@
 
 #include "sim/base/time.h"
 #include "sim/base/units.h"
+#include "sim/models/clock_power.h"
 
 namespace herdsim {
 
@@ -103,7 +104,7 @@ struct RunResult {
   Flops model_flops_per_step;  // causal
   FlopRate peak;               // dense, one GPU
   double busy_watts = 700;     // a GPU while training; 700 is the H100's limit
-  double idle_watts = 100;     // while the job is down
+  double idle_watts = ClockPowerModel().idle_w;  // while the job is down
 
   // By the rates, before anything is drawn: unplanned failures of the job an hour.
   double expected_rate_per_hour = 0;

@@ -12,6 +12,7 @@ namespace herdsim {
 
 struct ClockPowerModel {
   double power_limit_w = 700;
+  double idle_w = 100;                // assumed: no kernel runs
   double leakage_w = 90;              // assumed: 90 to 120
   double leakage_per_kelvin = 0.015;  // assumed: 0.015 to 0.02
   double exponent = 2.36;             // published

@@ -14,6 +14,7 @@
 #include "sim/symmetry/rank_classes.h"
 #include "sim/symmetry/shared_fabric.h"
 #include "tools/simulation/link_use.h"
+#include "tools/simulation/power_counters.h"
 #include "tools/simulation/schedule_passes.h"
 #include "tools/simulation/step_length.h"
 #include "tools/simulation/step_path.h"
@@ -209,12 +210,17 @@ std::vector<RankClassId> traced_classes(const FoldedJob& folded, const StepOptio
   return traced;
 }
 
+std::vector<double> clocks_of(const StepTrace& trace, const FoldedJob& folded) {
+  std::vector<double> clocks;
+  for (const RankPlace& place : trace.ranks) {
+    const RankClassId c(folded.class_of_rank[place.rank.index()]);
+    clocks.push_back(folded.ranks[c].compute_factor);
+  }
+  return clocks;
+}
+
 std::string dtype_of(const Training& training) {
-  std::string name(data_type_name(training.precision));
-  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
-    return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return name;
+  return lower_case(data_type_name(training.precision));
 }
 
 // What the step of one job says. Takes the job's graph and costs: nothing needs them any more.
@@ -264,6 +270,7 @@ StepSimulation answer(JobOnMachine& job, const MachineState& machine, const Fold
     out.trace.counters = link_counters(run);
     out.passes = schedule_passes(out.trace, memory);
     add_counters(out.passes, out.trace);
+    add_power(scenario.profile, scenario.gpus, clocks_of(out.trace, folded), out.trace);
   }
   out.graph = std::move(job.graph);
   out.costs = std::move(job.costs);
