@@ -55,10 +55,10 @@ def check_death(program, folder, alone):
     """Kills a rank as soon as there is one; whatever was written stays, and the rest is computed."""
     database = folder / "death.db"
     long = ["--axis", "seed=1:40:1"]
-    process = subprocess.Popen([*ranks(2), program, *SWEEP, "--db", str(database), *long],
+    process = subprocess.Popen([*ranks(4), program, *SWEEP, "--db", str(database), *long],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     victims = []
-    while len(victims) < 2 and process.poll() is None:
+    while len(victims) < 4 and process.poll() is None:
         victims = children_of(process.pid)
         time.sleep(0.01)
     time.sleep(0.3)
@@ -67,7 +67,7 @@ def check_death(program, folder, alone):
     error = process.communicate(timeout=120)[1]
     if process.returncode != 0:
         assert "signal 9" in error or "Killed" in error, error
-    whole = json.loads(sweep(program, ranks(2), database, long).stdout)
+    whole = json.loads(sweep(program, ranks(4), database, long).stdout)
     assert whole["computed"] + whole["found"] == 40 * len(alone), whole["computed"]
     assert all("fingerprint" in point for point in whole["points"])
 
