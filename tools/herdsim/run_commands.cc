@@ -71,7 +71,7 @@ int run_run_command(const Options& options, Streams streams) {
                            .every_condition = options.no_fold};
   // Before anything is simulated.
   resolve(campaign_request(scenario, horizon, seconds(1)));
-  const StepResult step = simulate_step(scenario, {}).result;
+  const StepResult step = simulate_step(scenario, {.result_alone = true}).result;
 
   CampaignTrace trace;
   RunResult result;
@@ -99,7 +99,7 @@ int run_rates_command(const Options& options, Streams streams) {
       options.gpu_counts.empty() ? std::vector{scenario.gpus} : options.gpu_counts;
   const Duration step = options.step_seconds > 0
                             ? seconds_rounded_up(options.step_seconds)
-                            : simulate_step(scenario, {}).result.between_saves();
+                            : simulate_step(scenario, {.result_alone = true}).result.between_saves();
   const RateReport report = failure_rates(scenario, gpus, step);
   switch (options.format) {
     case OutputFormat::kTable:

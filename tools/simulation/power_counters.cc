@@ -79,7 +79,8 @@ void add_power(const DeviceProfile& profile, int64_t gpus, const std::vector<dou
                               .unit = "% of the profile's",
                               .samples = {{Instant::start(), 100 * clocks[r]}}});
   }
-  const double megawatts = static_cast<double>(gpus) / static_cast<double>(trace.ranks.size()) / 1e6;
+  const double megawatts =
+      static_cast<double>(gpus) / static_cast<double>(trace.ranks.size()) / 1e6;
   for (double& watts : sum) watts *= megawatts;
   trace.counters.push_back(as_counter({.of_cluster = true,
                                        .name = "power of all GPUs, as the traced ones",

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "sim/base/error.h"
 #include "sim/base/text.h"
+#include "sim/executor/steady_state.h"
 #include "sim/executor/step_executor.h"
 #include "sim/models/data_type_names.h"
 #include "sim/symmetry/folded_job.h"
@@ -16,6 +18,7 @@
 #include "tools/simulation/link_use.h"
 #include "tools/simulation/power_counters.h"
 #include "tools/simulation/schedule_passes.h"
+#include "tools/simulation/shorter_steps.h"
 #include "tools/simulation/step_length.h"
 #include "tools/simulation/step_path.h"
 #include "tools/simulation/step_trace.h"
@@ -223,10 +226,10 @@ std::string dtype_of(const Training& training) {
   return lower_case(data_type_name(training.precision));
 }
 
-// What the step of one job says. Takes the job's graph and costs: nothing needs them any more.
-StepSimulation answer(JobOnMachine& job, const MachineState& machine, const FoldedJob& folded,
+// What the step of one job says. Takes the job's graph and costs: nothing needs them any more. The job may be a shorter
+// one that the outcome was found by: what does not depend on the number of micro-batches is its.
+StepSimulation answer(const Scenario& scenario, JobOnMachine& job, const MachineState& machine, const FoldedJob& folded,
                       const StepOutcome& outcome, const StepOptions& options) {
-  const Scenario& scenario = job.scenario;
   throw_deadlock(scenario, outcome.deadlock, outcome.is_cut_off);
   check_step_length(scenario, outcome.makespan);
   StepSimulation out;
@@ -290,7 +293,7 @@ StepSimulation simulate_alone(JobOnMachine& job, const MachineState& machine,
   const StepOutcome outcome =
       execute_step(job.graph, job.costs, folded, job.tuning, job.sms,
                    {.traced = traced_classes(folded, options), .keep_records = keep_records});
-  return answer(job, machine, folded, outcome, options);
+  return answer(job.scenario, job, machine, folded, outcome, options);
 }
 
 // A flow that no rate finishes, or that makes the step longer than anybody counts.
@@ -387,7 +390,7 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
   StepSimulation out;
   for (size_t j = 0; j < jobs.size(); ++j) {
     StepSimulation of_job =
-        answer(*jobs[j], machine, folded[j], outcomes[j], j == 0 ? options : untraced);
+        answer(jobs[j]->scenario, *jobs[j], machine, folded[j], outcomes[j], j == 0 ? options : untraced);
     if (j == 0) {
       const Duration without = jobs.size() == 1 || flows.empty()
                                    ? shares.front().alone
@@ -406,8 +409,68 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
   return out;
 }
 
+Scenario with_micro_batches(Scenario scenario, int64_t micro_batches) {
+  scenario.training.global_batch = micro_batches * scenario.plan.dp * scenario.plan.micro_batch;
+  return scenario;
+}
+
+// Whether each micro-batch is worth as much as any other, the machine stays as it is, and no replica
+// runs away from a slower one.
+bool may_be_steady(const JobOnMachine& job) {
+  const double factor = job.factors[RankId(0)];
+  return job.machine.changes.empty() &&
+         std::all_of(job.factors.begin(), job.factors.end(),
+                     [factor](double of_rank) { return of_rank == factor; }) &&
+         std::all_of(job.graph.uneven.begin(), job.graph.uneven.end(),
+                     [](const UnevenLoad& load) { return load.columns == 1; });
+}
+
+// A shorter step on the machine, with records.
+struct ShorterStep {
+  ShorterStep(const Scenario& whole, int64_t micro_batches, MachineMemo::Known& machine)
+      : scenario(with_micro_batches(whole, micro_batches)),
+        job(scenario, machine.state, 0),
+        folded(machine.jobs.of(job.graph, job.machine)) {}
+
+  void run() {
+    check_work_length(job);
+    outcome = execute_step(job.graph, job.costs, folded, job.tuning, job.sms,
+                           {.traced = {}, .keep_records = true});
+  }
+  RecordedStep recorded() const { return {job.graph, folded, outcome}; }
+
+  const Scenario scenario;
+  JobOnMachine job;
+  const FoldedJob folded;
+  StepOutcome outcome;
+};
+
+// The step by two shorter ones; nothing where that is not exact, or saves little.
+std::optional<StepSimulation> simulate_steady(MachineMemo::Known& machine, const Scenario& scenario,
+                                              const StepOptions& options) {
+  const ScheduleShape shape = schedule_shape(scenario.plan, scenario.training);
+  for (const ShorterSteps& shorter : shorter_steps(*find_schedule(scenario.training.schedule), shape)) {
+    ShorterStep fewer(scenario, shorter.micro_batches, machine);
+    if (!may_be_steady(fewer.job)) return std::nullopt;
+    fewer.run();
+    ShorterStep more(scenario, shorter.micro_batches + shorter.period, machine);
+    more.run();
+    const Duration pace = more.outcome.makespan - fewer.outcome.makespan;
+    const double whole = fewer.outcome.makespan.seconds() + pace.seconds() * static_cast<double>(shorter.periods);
+    if (whole > longest_step(scenario).seconds()) return std::nullopt;  // as long as it takes to say so
+    if (!is_steady(fewer.recorded(), more.recorded())) continue;
+    const StepOutcome outcome = extended(fewer.outcome, more.outcome, shorter.periods);
+    return answer(scenario, fewer.job, machine.state, fewer.folded, outcome, options);
+  }
+  return std::nullopt;
+}
+
 StepSimulation simulate_on(MachineMemo::Known& machine, const Scenario& scenario,
                            const StepOptions& options) {
+  if (options.result_alone) {
+    std::optional<StepSimulation> steady = simulate_steady(machine, scenario, options);
+    if (steady) return std::move(*steady);
+  }
   JobOnMachine job(scenario, machine.state, 0);
   check_work_length(job);
   const FoldedJob folded =

@@ -21,6 +21,8 @@ struct StepOptions {
   std::vector<RankId> traced_ranks;  // whose spans to keep; none by default
   bool critical_path = false;        // keep which ops decide how long the step takes
   bool without = false;              // run it again without each loss: StepSimulation::without
+  // Nothing but `result` is asked for: a step of many micro-batches may then be found by two of few, with the same answer.
+  bool result_alone = false;
 };
 
 // One transfer as planned for the most common group of its communicator.

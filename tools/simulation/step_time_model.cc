@@ -55,7 +55,7 @@ Duration SimulatedStepTime::step_time(const Condition& condition) const {
                                          .compute_factor = part.compute_permille / 1000.0,
                                          .nic_factor = nic_factor(part)});
   }
-  const double seconds = simulate_step(scenario, {}).result.step_time.seconds();
+  const double seconds = simulate_step(scenario, {.result_alone = true}).result.step_time.seconds();
   return seconds_rounded_up(seconds * spread * condition.job_permille / 1000.0);
 }
 

@@ -32,7 +32,7 @@ class Excess {
 
   double operator()(double value) const {
     const Scenario scenario = question_.variant(fmt::format("{}={}", input_.path, value));
-    return simulate_step(scenario, {}).result.step_time.seconds() - question_.published_step_time_s;
+    return simulate_step(scenario, {.result_alone = true}).result.step_time.seconds() - question_.published_step_time_s;
   }
 
  private:

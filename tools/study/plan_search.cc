@@ -122,7 +122,7 @@ class Search {
       return;
     }
     out.fits = largest_stage(base_, c).peak <= base_.profile.hbm;
-    if (out.fits) out.step = simulate_step(scenario_of(base_, c), {}, machines_).result;
+    if (out.fits) out.step = simulate_step(scenario_of(base_, c), {.result_alone = true}, machines_).result;
   }
 
   void settle_round() {

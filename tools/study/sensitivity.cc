@@ -46,7 +46,7 @@ std::optional<Outlook> at_end(const ScenarioVariant& variant, const std::string&
   if (end == bar.input.value) return s.base;
   try {
     const Scenario scenario = variant(bar.input.path + '=' + end);
-    const StepResult step = simulate_step(scenario, {}, machines).result;
+    const StepResult step = simulate_step(scenario, {.result_alone = true}, machines).result;
     if (options.weeks_of_failures_only && !only_weeks_feel(bar.input.path)) {
       return with_base_weeks(outlook_of(scenario, step, {}), s);
     }
@@ -76,7 +76,7 @@ Sensitivity sensitivity(const ScenarioVariant& variant, std::vector<UncertainInp
   Sensitivity result;
   MachineMemo machines;
   const Scenario base = variant("");
-  result.step = simulate_step(base, {}, machines).result;
+  result.step = simulate_step(base, {.result_alone = true}, machines).result;
   result.base = outlook_of(base, result.step, options.horizon);
   for (UncertainInput& input : inputs) {
     result.bars.push_back({std::move(input), std::nullopt, std::nullopt, ""});

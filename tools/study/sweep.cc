@@ -96,7 +96,7 @@ void simulate_point(const SweepRequest& request, const SweepGrid& grid, MachineM
   outcome.record.profile_provenance =
       fmt::format("{}: {}", evidence_name(scenario.profile.device_provenance.evidence),
                   scenario.profile.device_provenance.source);
-  outcome.step = simulate_step(scenario, {}, machines).result;
+  outcome.step = simulate_step(scenario, {.result_alone = true}, machines).result;
   if (!request.horizon.is_asked()) return;
   const RunResult run = run_point(request, scenario, outcome.step);
   outcome.record.kind = "run";

@@ -28,7 +28,7 @@ std::vector<PublishedComparison> compare_published_scenarios() {
   for (const std::string& name : catalog_names(CatalogKind::kScenarios)) {
     const Scenario scenario = load_scenario(name);
     if (!scenario.published || scenario.published->mfu <= 0) continue;
-    const StepResult result = simulate_step(scenario, {}).result;
+    const StepResult result = simulate_step(scenario, {.result_alone = true}).result;
     rows.push_back({.scenario = name,
                     .source = scenario.published->source,
                     .predicted_mfu = result.mfu_causal(),

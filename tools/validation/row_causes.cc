@@ -239,7 +239,7 @@ ErrorQuestion question_of_published(const PublishedComparison& row,
     return load_scenario(name, all);
   };
   const Scenario base = variant("");
-  const StepResult step = simulate_step(base, {}).result;
+  const StepResult step = simulate_step(base, {.result_alone = true}).result;
   return {.name = row.scenario,
           .description = row.source,
           .published_step_time_s = step.step_time.seconds() * step.mfu_causal() / row.published_mfu,

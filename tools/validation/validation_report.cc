@@ -31,7 +31,7 @@ RowPrediction predict(const RunRow& row, const RowParts& parts, MachineMemo& mac
   out.skipped_because = std::move(scenario.skipped_because);
   if (!out.skipped_because.empty()) return out;
   try {
-    const StepResult result = simulate_step(scenario.scenario, {}, machines).result;
+    const StepResult result = simulate_step(scenario.scenario, {.result_alone = true}, machines).result;
     out.predicted_step_time_s = result.step_time.seconds();
     out.account_s = result.time_account_seconds();
     if (result.peak_stage() != nullptr) out.peak_memory = result.peak_stage()->peak;

@@ -9,24 +9,11 @@
 #include <vector>
 
 #include "tests/sim/executor/job_cases.h"
+#include "tests/tools/simulation/result_text.h"
 #include "tools/simulation/simulate_step.h"
 
 namespace herdsim {
 namespace {
-
-// Times, memory and accounts by their fingerprint; links and collisions word by word.
-std::string text_of(const StepResult& result) {
-  std::string text = result.fingerprint();
-  for (const LinkUse& use : result.links) {
-    text += "\n" + use.tier + " " + use.first + " " + std::to_string(use.links) + " " +
-            std::to_string(use.carried.count()) + " " + use.loads_text();
-  }
-  for (const Collisions& c : result.collisions) {
-    text += "\n" + c.transfers + " " + std::to_string(c.slowest_factor) + " " +
-            std::to_string(c.connections);
-  }
-  return text;
-}
 
 // Another scenario that shares its machine, grid, pattern or nothing with the first.
 Scenario neighbour_of(Scenario scenario, size_t kind) {
