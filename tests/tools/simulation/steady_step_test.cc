@@ -51,8 +51,9 @@ TEST(SteadyStep, is_found_by_shorter_ones_where_passes_alternate) {
       bool folds = false;
       expect_same_step(scenario, std::string(row.name), &folds);
       const bool alternates = row.name != "gpipe" && row.name != "breadth-first";
-      if (shard != Sharding::kZero2)
+      if (shard != Sharding::kZero2) {
         EXPECT_EQ(folds, alternates) << row.name << " " << static_cast<int>(shard);
+      }
     }
   }
 }
