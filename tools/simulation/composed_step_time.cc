@@ -26,37 +26,71 @@ double on_line(int32_t fast, double fast_delay, int32_t slow, double slow_delay,
   return fast_delay + share * (slow_delay - fast_delay);
 }
 
+constexpr int64_t kUnknown = -1;
+
 bool is_slow_gpu(const SlowPart& part) { return part.compute_permille < 1000; }
 bool is_slow_nic(const SlowPart& part) { return part.nic_permille < 1000; }
 
 }  // namespace
 
-std::vector<ComposedStepTime::Group> ComposedStepTime::groups_of(const Condition& condition) const {
+ComposedStepTime::ComposedStepTime(const StepTimeModel& exact, const ParallelPlan& plan,
+                                   int64_t gpus_per_host)
+    : exact_(exact),
+      plan_(plan),
+      gpus_per_host_(gpus_per_host),
+      places_(static_cast<size_t>(plan.ranks())) {
+  for (std::atomic<int64_t>& place : places_) place = kUnknown;
+}
+
+int64_t ComposedStepTime::place_of(int64_t gpu) const {
+  // Whoever asks first cannot matter: the answer is always the same.
+  std::atomic<int64_t>& place = places_[static_cast<size_t>(gpu)];
+  const int64_t known = place.load(std::memory_order_relaxed);
+  if (known != kUnknown) return known;
+  constexpr int32_t kHalfSpeed = 500;
+  const Condition alone{.slow = {{.gpu = gpu, .compute_permille = kHalfSpeed}}};
+  const int64_t found = exact_.canonical(alone).slow.front().gpu;
+  place.store(found, std::memory_order_relaxed);
+  return found;
+}
+
+std::vector<ComposedStepTime::Group> ComposedStepTime::groups_of(
+    const std::vector<SlowPart>& slow) const {
   constexpr size_t kAddUp = 3;
-  std::map<int64_t, Group> by_replica, nics_by_replica;
-  for (const SlowPart& part : condition.slow) {
-    const int64_t replica = coordinates_of(RankId(static_cast<size_t>(part.gpu)), plan_).dp;
-    // The last ones are away.
-    if (replica >= plan_.dp - condition.replicas_away) continue;
-    (is_slow_gpu(part) ? by_replica : nics_by_replica)[replica].push_back(part);
+  const auto host_of = [&](const SlowPart& part) { return part.gpu / gpus_per_host_; };
+  std::map<int64_t, Group> nics_by_replica, by_host;
+  for (const SlowPart& part : slow) {
+    if (!is_slow_nic(part) || is_slow_gpu(part)) continue;
+    const RankId rank(static_cast<size_t>(part.gpu));
+    nics_by_replica[coordinates_of(rank, plan_).dp].push_back(part);
   }
   std::vector<Group> groups;
-  for (auto& [replica, nics] : nics_by_replica) {
-    Group& others = by_replica[replica];
+  for (const auto& [replica, nics] : nics_by_replica) {
     if (nics.size() >= kAddUp) {
       groups.push_back(nics);
     } else {
-      others.insert(others.end(), nics.begin(), nics.end());
+      for (const SlowPart& part : nics) by_host[host_of(part)].push_back(part);
     }
   }
-  std::map<int64_t, Group> by_host;
-  for (const auto& [replica, parts] : by_replica) {
-    for (const SlowPart& part : parts) by_host[part.gpu / gpus_per_host_].push_back(part);
+  for (const SlowPart& part : slow) {
+    if (is_slow_gpu(part) && is_slow_nic(part)) by_host[host_of(part)].push_back(part);
+  }
+  std::map<int64_t, SlowPart> slowest;  // by place
+  for (const SlowPart& part : slow) {
+    if (!is_slow_gpu(part) || is_slow_nic(part)) continue;
+    if (const auto host = by_host.find(host_of(part)); host != by_host.end()) {
+      host->second.push_back(part);
+      continue;
+    }
+    const SlowPart there{.gpu = place_of(part.gpu), .compute_permille = part.compute_permille};
+    SlowPart& at = slowest.try_emplace(there.gpu, there).first->second;
+    at.compute_permille = std::min(at.compute_permille, there.compute_permille);
   }
   for (auto& [host, parts] : by_host) {
     std::sort(parts.begin(), parts.end());
     groups.push_back(parts);
   }
+  for (const auto& [place, part] : slowest) groups.push_back({part});
   return groups;
 }
 
@@ -92,44 +126,69 @@ double ComposedStepTime::interpolated_delay(const SlowPart& part) const {
   }
 }
 
+double ComposedStepTime::remembered_delay(const Group& group) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = known_.find(group); known != known_.end()) return known->second;
+  }
+  // The lock is free: others look up, or simulate, meanwhile.
+  const double delay = delay_of(group);
+  const std::lock_guard lock(mutex_);
+  if (known_.size() >= kMostRemembered) known_.clear();
+  known_.emplace(group, delay);
+  return delay;
+}
+
 ComposedStepTime::Delays ComposedStepTime::delays_of(const Condition& condition) const {
+  // The last replicas are away.
+  const auto is_away = [&](const SlowPart& part) {
+    const RankId rank(static_cast<size_t>(part.gpu));
+    return coordinates_of(rank, plan_).dp >= plan_.dp - condition.replicas_away;
+  };
+  std::vector<SlowPart> present = condition.slow;
+  if (condition.replicas_away > 0) std::erase_if(present, is_away);
   Delays longest;
-  for (const Group& group : groups_of(condition)) {
+  for (const Group& group : groups_of(present)) {
     const bool computes = std::any_of(group.begin(), group.end(), is_slow_gpu);
+    // One alone has been given its place's name already.
+    const bool is_named = group.size() == 1 && !is_slow_nic(group.front());
+    const double delay =
+        remembered_delay(is_named ? group : exact_.canonical({.slow = group}).slow);
     double& kind = computes ? longest.computation : longest.network;
-    kind = std::max(kind, delay_of(group));
+    kind = std::max(kind, delay);
   }
   return longest;
 }
 
-ComposedStepTime::Delays ComposedStepTime::remembered_delays(const Condition& condition) const {
-  Condition key = condition;
-  key.clock_permille = key.job_permille = 1000;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = known_.find(key); known != known_.end()) return known->second;
-  }
-  // The lock is free: others look up, or simulate, meanwhile.
-  const Delays delays = delays_of(key);
-  const std::lock_guard lock(mutex_);
-  if (known_.size() >= kMostRemembered) known_.clear();
-  known_.emplace(std::move(key), delays);
-  return delays;
+double ComposedStepTime::delay_of_all(const Condition& condition) const {
+  Condition disturbed = condition;
+  disturbed.clock_permille = disturbed.job_permille = 1000;
+  const Condition rest{.replicas_away = condition.replicas_away};
+  const double delay = simulated(disturbed) - simulated(rest);
+  const bool computes = std::any_of(condition.slow.begin(), condition.slow.end(), is_slow_gpu);
+  return computes ? delay * 1000 / condition.clock_permille : delay;
 }
 
-Duration ComposedStepTime::step_time(const Condition& condition) const {
-  const bool is_simulated = condition.slow.empty() && condition.job_permille == 1000;
-  if (is_simulated || plan_.ranks() <= kSimulatedWhole) return exact_.step_time(condition);
-  Condition rest = condition;
-  rest.slow.clear();
-  rest.job_permille = 1000;
-  const double healthy = simulated(rest);
+double ComposedStepTime::delay_of_longest(const Condition& condition) const {
   const double work = condition.replicas_away == 0
                           ? 1
                           : simulated({.replicas_away = condition.replicas_away}) / simulated({});
-  const Delays longest = remembered_delays(condition);
-  const double delay = longest.computation * 1000 / condition.clock_permille + longest.network;
-  return seconds_rounded_up((healthy + delay * work) * condition.job_permille / 1000.0);
+  const Delays longest = delays_of(condition);
+  return work * (longest.computation * 1000 / condition.clock_permille + longest.network);
+}
+
+Duration ComposedStepTime::step_time(const Condition& condition) const {
+  const bool is_small = plan_.ranks() <= kSimulatedWhole;
+  const bool is_simulated =
+      condition.slow.empty() || (is_small && condition.clock_permille == 1000);
+  if (is_simulated && condition.job_permille == 1000) return exact_.step_time(condition);
+  Condition rest = condition;
+  rest.slow.clear();
+  rest.job_permille = 1000;
+  const double delay = condition.slow.empty() ? 0
+                       : is_small             ? delay_of_all(condition)
+                                              : delay_of_longest(condition);
+  return seconds_rounded_up((simulated(rest) + delay) * condition.job_permille / 1000.0);
 }
 
 }  // namespace herdsim

@@ -70,9 +70,24 @@ struct PlacedPart {
   // Ranks of a stage wait for the slowest of them in every layer, and its rings for the slowest
   // NIC, so it does not matter in which rank what is no slower sits.
   bool covers(const PlacedPart& other) const {
-    return compute_permille <= other.compute_permille && nic_permille <= other.nic_permille;
+    return compute_permille <= other.compute_permille && nic_speed() <= other.nic_speed();
   }
+
+ private:
+  double nic_speed() const { return nic_factor({.nic_permille = nic_permille}); }
 };
+
+// Of one stage and replica. Of equals the first.
+void keep_what_is_waited_for(std::vector<PlacedPart>& parts) {
+  std::vector<PlacedPart> kept;
+  for (const PlacedPart& part : parts) {
+    const auto hides = [&](const PlacedPart& k) { return k.covers(part); };
+    if (std::any_of(kept.begin(), kept.end(), hides)) continue;
+    std::erase_if(kept, [&](const PlacedPart& k) { return part.covers(k); });
+    kept.push_back(part);
+  }
+  parts = std::move(kept);
+}
 
 // One replica's slow parts, by stage, the slowest first.
 using SlowReplica = std::map<int64_t, std::vector<PlacedPart>>;
@@ -113,7 +128,10 @@ std::map<int64_t, SlowReplica> slow_replicas(const Condition& condition, const P
                                         .tp = at.tp});
   }
   for (auto& [dp, replica] : by_replica) {
-    for (auto& [stage, parts] : replica) std::sort(parts.begin(), parts.end());
+    for (auto& [stage, parts] : replica) {
+      std::sort(parts.begin(), parts.end());
+      keep_what_is_waited_for(parts);
+    }
   }
   return by_replica;
 }

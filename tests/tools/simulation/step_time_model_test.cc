@@ -64,6 +64,12 @@ TEST(SimulatedStepTime, where_a_slow_part_sits_in_its_stage_and_replica_does_not
   EXPECT_EQ(of({stage0, {.gpu = 5, .compute_permille = 900}}).slow, std::vector{stage0});
   EXPECT_EQ(of({{.gpu = 2, .compute_permille = 800}}).slow.front().gpu, 2);
   EXPECT_EQ(of({stage0, {.gpu = 6, .compute_permille = 700}}).slow.size(), 2U);
+  // The host's other slow GPU of that stage is never waited for; its slow NIC is, and a lost NIC
+  // leaves half of its neighbour's, which is more than 40 %.
+  EXPECT_EQ(of({stage0, {.gpu = 1, .compute_permille = 900}}).slow, std::vector{stage0});
+  EXPECT_EQ(of({stage0, {.gpu = 1, .nic_permille = 900}}).slow.size(), 2U);
+  const SlowPart nic40{.gpu = 0, .nic_permille = 400};
+  EXPECT_EQ(of({nic40, {.gpu = 1, .nic_permille = 0}}).slow, std::vector{nic40});
   // A slow GPU and another replica's slow NIC of the same stage share a ring or do not.
   const SlowPart nic0{.gpu = 4, .nic_permille = 500}, nic1{.gpu = 5, .nic_permille = 500};
   EXPECT_NE(of({stage0, nic0}), of({stage0, nic1}));
@@ -108,12 +114,34 @@ TEST(ComposedStepTime, is_close_to_the_condition_simulated_as_a_whole) {
   }
 }
 
-TEST(ComposedStepTime, small_jobs_are_simulated_as_a_whole) {
-  const Scenario scenario = job_of_16();
+// At every hour's clock the same parts are slow: one simulated step for all of them.
+TEST(ComposedStepTime, small_jobs_simulate_all_slow_parts_together_once) {
+  const Scenario scenario = load_scenario("mixtral-8x7b-128");
   const Composed composed(scenario);
   RngStream random(6, "tests/conditions", 0);
-  const Condition condition = random_condition(random, scenario.gpus);
+  Condition condition = random_condition(random, 16);
   EXPECT_EQ(composed.model.step_time(condition), composed.exact.step_time(condition));
+  condition.clock_permille = 975;
+  const size_t before = composed.exact.distinct_conditions();
+  const double composed_time = composed.model.step_time(condition).seconds();
+  EXPECT_LE(composed.exact.distinct_conditions() - before, 2U);  // that clock, and nothing slow
+  EXPECT_NEAR(composed_time / composed.exact.step_time(condition).seconds(), 1, 0.003);
+}
+
+// GPUs that are slow alone and at once: as many steps as there are kinds of places, whatever meets.
+TEST(ComposedStepTime, slow_gpus_that_meet_need_no_steps_of_their_own) {
+  const Scenario scenario = load_scenario("llama3-405b-16384");
+  const Composed composed(scenario);
+  // Of stage 3 in two ranks of one host, and of stage 4 on others.
+  const std::vector<SlowPart> slow = {{.gpu = 24, .compute_permille = 800},
+                                      {.gpu = 26, .compute_permille = 700},
+                                      {.gpu = 128 + 24, .compute_permille = 800},
+                                      {.gpu = 256 + 32, .compute_permille = 800}};
+  for (const SlowPart& part : {slow[1], slow[3]}) composed.model.step_time({.slow = {part}});
+  const size_t alone = composed.exact.distinct_conditions();
+  const double met = composed.model.step_time({.slow = slow}).seconds();
+  EXPECT_EQ(composed.exact.distinct_conditions(), alone);
+  EXPECT_NEAR(met / composed.exact.step_time({.slow = slow}).seconds(), 1, 0.003);
 }
 
 // A dead ToR of a rail: a NIC in every stage of the replicas under it.
