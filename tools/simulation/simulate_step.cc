@@ -134,17 +134,9 @@ std::vector<TransferLine> transfer_lines(const OpGraph& graph, const FoldedJob& 
   return lines;
 }
 
-// A loader that may be ahead hides behind the step, and limits its rate where it is slower; one
-// that may not comes on top.
 void wait_for_loader(const Scenario& scenario, StepResult& result) {
-  const Training& training = scenario.training;
-  if (training.loader.tokens_per_second <= 0) return;
-  const Duration loads = seconds_rounded_up(static_cast<double>(training.tokens()) /
-                                            training.loader.tokens_per_second);
-  const Duration hidden = training.loader.prefetch > 0 ? result.step_time : Duration::zero();
-  const Duration wait = std::max(Duration::zero(), loads - hidden);
-  check_step_length(scenario, result.step_time + wait);
-  add_wait(wait, result);
+  const Duration wait = loader_wait(scenario, result.step_time);
+  if (wait > Duration::zero()) add_wait(wait, result);
 }
 
 // What the scenario asks for and the step leaves out: said, never silently ignored.
@@ -476,6 +468,17 @@ StepSimulation simulate_on(MachineMemo::Known& machine, const Scenario& scenario
 }
 
 }  // namespace
+
+Duration loader_wait(const Scenario& scenario, Duration step) {
+  const Training& training = scenario.training;
+  if (training.loader.tokens_per_second <= 0) return Duration::zero();
+  const Duration loads = seconds_rounded_up(static_cast<double>(training.tokens()) /
+                                            training.loader.tokens_per_second);
+  const Duration hidden = training.loader.prefetch > 0 ? step : Duration::zero();
+  const Duration wait = std::max(Duration::zero(), loads - hidden);
+  check_step_length(scenario, step + wait);
+  return wait;
+}
 
 StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options,
                              MachineMemo& machines) {

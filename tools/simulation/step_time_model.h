@@ -2,8 +2,12 @@
 // the machine.
 #pragma once
 
+#include <memory>
+#include <mutex>
+
 #include "sim/job/condition.h"
 #include "tools/scenario/scenario.h"
+#include "tools/simulation/slowed_job.h"
 
 namespace herdsim {
 
@@ -14,7 +18,7 @@ namespace herdsim {
 class SimulatedStepTime final : public StepTimeModel {
  public:
   // Must outlive this object: the scenario.
-  explicit SimulatedStepTime(const Scenario& scenario) : scenario_(scenario) {}
+  explicit SimulatedStepTime(const Scenario& scenario);
   Duration step_time(const Condition& condition) const override;
   // Where ranks are placed in topology order and nothing is degraded, replicas are alike, and so
   // are the ranks of a stage. A replica that is nowhere slower than another is never waited for;
@@ -23,7 +27,12 @@ class SimulatedStepTime final : public StepTimeModel {
   Condition canonical(const Condition& condition) const override;
 
  private:
+  // Made for the first condition that needs it.
+  const SlowedJob& slowed_job() const;
+
   const Scenario& scenario_;
+  mutable std::once_flag slowed_made_;
+  mutable std::unique_ptr<const SlowedJob> slowed_;
 };
 
 }  // namespace herdsim

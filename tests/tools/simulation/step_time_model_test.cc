@@ -6,6 +6,8 @@
 #include "sim/base/rng.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/simulation/composed_step_time.h"
+#include "tools/simulation/simulate_step.h"
+#include "tools/simulation/slowed_job.h"
 
 namespace herdsim {
 namespace {
@@ -50,6 +52,26 @@ TEST(SimulatedStepTime, the_representative_of_a_condition_takes_as_long) {
     kept += same.slow.size();
   }
   EXPECT_LT(kept, parts);
+}
+
+// To the tick, on a machine that is degraded already as on a sound one.
+TEST(SlowedJob, takes_as_long_as_the_step_with_those_gpus_degraded) {
+  for (const bool degraded : {false, true}) {
+    Scenario scenario = job_of_16();
+    if (degraded)
+      scenario.cluster.degraded.push_back({.gpu = 3, .compute_factor = 0.8, .nic_factor = 0.5});
+    const SlowedJob job(scenario);
+    for (const std::vector<SlowPart>& slow :
+         {std::vector<SlowPart>{},
+          {{.gpu = 2, .compute_permille = 700}},
+          {{.gpu = 3, .compute_permille = 900}, {.gpu = 12, .compute_permille = 500}}}) {
+      Scenario plain = scenario;
+      for (const SlowPart& part : slow)
+        plain.cluster.degraded.push_back(
+            {.gpu = part.gpu, .compute_factor = part.compute_permille / 1000.0});
+      EXPECT_EQ(job.step_time(slow), simulate_step(plain, {}).result.step_time);
+    }
+  }
 }
 
 TEST(SimulatedStepTime, where_a_slow_part_sits_in_its_stage_and_replica_does_not_matter) {
