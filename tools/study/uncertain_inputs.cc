@@ -8,6 +8,8 @@
 #include <optional>
 
 #include "sim/models/queueing.h"
+#include "sim/reliability/rate_range.h"
+#include "sim/reliability/reliability_base.h"
 #include "tools/scenario/catalog.h"
 
 namespace herdsim {
@@ -135,6 +137,21 @@ UncertainInput clock_of_a_step(std::string value) {
           "median"};
 }
 
+// Rates that nobody has published, of the classes that the base has.
+void add_assumed_rates(std::string_view effective_text, std::vector<UncertainInput>& out) {
+  const ReliabilityBase* base =
+      find_reliability_base(effective_value(effective_text, "reliability.base"));
+  if (base == nullptr) return;
+  for (const FailureClass& row : classes_of(*base)) {
+    for (const RateRange& range : assumed_rate_ranges()) {
+      if (range.failure_class != row.name || row.rate_evidence != Evidence::kAssumed) continue;
+      out.push_back({fmt::format("reliability.classes.{}.scale", row.name), "1",
+                     fmt::format("{:g}", range.low), fmt::format("{:g}", range.high), "assumed",
+                     std::string(range.source)});
+    }
+  }
+}
+
 // Inputs whose range is not one number's comment.
 void add_others(std::string_view effective_text, std::vector<UncertainInput>& out) {
   const auto add = [&](UncertainInput input) {
@@ -142,6 +159,7 @@ void add_others(std::string_view effective_text, std::vector<UncertainInput>& ou
     if (is_within(input)) out.push_back(std::move(input));
   };
   add(clock_of_a_step(""));
+  add_assumed_rates(effective_text, out);
   if (effective_value(effective_text, "reliability.base") != kLlama3Base) return;
   const Band band = poisson_band(kLlama3Interruptions);
   add({"reliability.rate_scale", "", fmt::format("{:.3f}", band.low / kLlama3Interruptions),

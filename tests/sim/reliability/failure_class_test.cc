@@ -1,6 +1,7 @@
 // Laws of the tables: every row, every base.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -9,6 +10,7 @@
 
 #include "sim/base/rng.h"
 #include "sim/reliability/corruption_detector.h"
+#include "sim/reliability/rate_range.h"
 #include "sim/reliability/reliability_base.h"
 
 namespace herdsim {
@@ -202,6 +204,20 @@ TEST(SlowComponents, the_slowdowns_of_whole_jobs_have_the_published_quantiles) {
   EXPECT_NEAR(waste[kPoints * 9 / 10], 0.213, 0.015);
   EXPECT_NEAR(waste[kPoints * 99 / 100], 0.450, 0.03);
   EXPECT_NEAR(mean, 0.104, 0.005);
+}
+
+TEST(RateRange, every_assumed_rate_has_one_that_holds_it_and_no_other_has) {
+  const auto has_range = [](std::string_view name) {
+    return std::count_if(assumed_rate_ranges().begin(), assumed_rate_ranges().end(),
+                         [&](const RateRange& range) { return range.failure_class == name; });
+  };
+  for (const FailureClass& row : failure_classes())
+    EXPECT_EQ(has_range(row.name), row.rate_evidence == Evidence::kAssumed ? 1 : 0) << row.name;
+  for (const RateRange& range : assumed_rate_ranges()) {
+    EXPECT_LT(range.low, 1) << range.failure_class;
+    EXPECT_GT(range.high, 1) << range.failure_class;
+    EXPECT_FALSE(range.source.empty()) << range.failure_class;
+  }
 }
 
 }  // namespace

@@ -92,6 +92,12 @@ TEST(UncertainInputs, are_those_of_the_scenarios_own_records_and_choices_are_lef
   }
   EXPECT_FALSE(paths_of({"software.clock_factor=0.5"}).contains("software.clock_factor"));
   EXPECT_FALSE(paths_of({"reliability.base=none"}).contains("reliability.rate_scale"));
+  // Of classes that the base has, those with an assumed rate.
+  EXPECT_FALSE(all.contains("reliability.classes.power_domain.scale"));
+  const auto shared = paths_of({"reliability.base=shared-fleet"});
+  EXPECT_TRUE(shared.contains("reliability.classes.power_domain.scale"));
+  EXPECT_TRUE(shared.contains("reliability.classes.storage_outage.scale"));
+  EXPECT_FALSE(shared.contains("reliability.classes.faulty_gpu.scale"));
   EXPECT_TRUE(paths_of({"software={base: \"megatron-te\"}"})
                   .contains("software.host_microseconds_per_layer_forward"));
 }
