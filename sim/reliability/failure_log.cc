@@ -9,16 +9,27 @@
 #include <optional>
 
 #include "sim/reliability/failure_class.h"
+#include "sim/reliability/timestamp.h"
 
 namespace herdsim {
 namespace {
 
 constexpr size_t kMostFaults = 20;
 
+// The comma that ends the first cell; one in quotes does not.
+size_t end_of_cell(std::string_view line) {
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') quoted = !quoted;
+    if (line[i] == ',' && !quoted) return i;
+  }
+  return std::string_view::npos;
+}
+
 std::vector<std::string_view> cells_of(std::string_view line) {
   std::vector<std::string_view> cells;
   while (true) {
-    const size_t comma = line.find(',');
+    const size_t comma = end_of_cell(line);
     std::string_view cell = line.substr(0, comma);
     while (!cell.empty() && (cell.front() == ' ' || cell.front() == '"')) cell.remove_prefix(1);
     while (!cell.empty() && (cell.back() == ' ' || cell.back() == '"' || cell.back() == '\r'))
@@ -39,8 +50,20 @@ std::optional<double> number_of(std::string_view text) {
 
 struct Header {
   size_t time = 0, name = 0;
-  double seconds_per_unit = 0;
+  double seconds_per_unit = 0;  // 0: timestamps
+
+  // Seconds; none for what is no time, or one that no log reaches.
+  std::optional<double> time_of(std::string_view cell) const {
+    constexpr double kLatest = 1e12;
+    if (seconds_per_unit == 0) return seconds_of_timestamp(cell);
+    const auto number = number_of(cell);
+    if (!number || std::abs(*number) * seconds_per_unit > kLatest) return std::nullopt;
+    return *number * seconds_per_unit;
+  }
 };
+
+constexpr std::string_view kTimeColumns =
+    "a column class and one of time_s, time_h, time_d or time (2024-05-01T06:30:00Z)";
 
 Header header_of(std::string_view line, const std::string& file) {
   const auto cells = cells_of(line);
@@ -48,8 +71,10 @@ Header header_of(std::string_view line, const std::string& file) {
   Header header;
   for (size_t i = 0; i < cells.size(); ++i) {
     if (cells[i] == "class") name = i;
-    for (const auto& [column, unit] :
-         {std::pair<std::string_view, double>{"time_s", 1}, {"time_h", 3600}, {"time_d", 86'400}}) {
+    for (const auto& [column, unit] : {std::pair<std::string_view, double>{"time", 0},
+                                       {"time_s", 1},
+                                       {"time_h", 3600},
+                                       {"time_d", 86'400}}) {
       if (cells[i] != column) continue;
       time = i;
       header.seconds_per_unit = unit;
@@ -62,7 +87,7 @@ Header header_of(std::string_view line, const std::string& file) {
                 .column = 1,
                 .field = "header",
                 .problem = fmt::format("\"{}\"", line),
-                .allowed = "a column class and one of time_s, time_h, time_d"});
+                .allowed = std::string(kTimeColumns)});
     faults.throw_if_any();
   }
   header.time = *time;
@@ -96,6 +121,7 @@ std::vector<Series> read_rows(std::string_view text, const Header& header,
   const auto names = class_names();
   int line_number = 1;
   double latest = -std::numeric_limits<double>::infinity();
+  std::string_view latest_cell;
   int latest_line = 0;
   while (!text.empty() && faults.list().size() < kMostFaults) {
     const size_t end = text.find('\n');
@@ -118,22 +144,26 @@ std::vector<Series> read_rows(std::string_view text, const Header& header,
       fault("row", fmt::format("{} cells", cells.size()), "as many as the header", "");
       continue;
     }
-    const auto time = number_of(cells[header.time]);
+    const std::string_view cell = cells[header.time];
+    const auto time = header.time_of(cell);
     const std::string name(cells[header.name]);
     if (!time) {
-      fault("time", fmt::format("\"{}\" is not a number", cells[header.time]), "a number", "");
+      const bool is_stamp = header.seconds_per_unit == 0;
+      fault("time", fmt::format("\"{}\" is not a {}", cell, is_stamp ? "time of day" : "number"),
+            is_stamp ? "2024-05-01T06:30:00Z, +02:00 for Z" : "a number up to 1e12 s", "");
     } else if (*time < latest) {
-      fault("time", fmt::format("{:g} is before {:g} of line {}", *time, latest, latest_line),
+      fault("time", fmt::format("{} is before {} of line {}", cell, latest_cell, latest_line),
             "rows in order of time", "");
     } else {
       latest = *time;
+      latest_cell = cell;
       latest_line = line_number;
     }
     if (find_failure_class(name) == nullptr) {
       fault("class", fmt::format("there is no \"{}\"", name),
             fmt::format("{}", fmt::join(names, ", ")), nearest_name(name, names));
     } else if (time) {
-      add_time(series, name, *time * header.seconds_per_unit);
+      add_time(series, name, *time);
     }
   }
   faults.throw_if_any();
@@ -156,6 +186,9 @@ LoggedClass logged(const Series& series, int64_t gpus) {
 }  // namespace
 
 FailureLog parse_failure_log(std::string_view text, const std::string& file, int64_t gpus) {
+  // Spreadsheets begin their files with a byte order mark.
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const size_t end = text.find('\n');
   const Header header = header_of(text.substr(0, end), file);
   text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);

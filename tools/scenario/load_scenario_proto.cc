@@ -210,7 +210,7 @@ void read_failure_log(ReliabilityRequest* reliability, int64_t gpus, SpecReport*
     for (Fault fault : error.faults()) {
       if (fault.line == 0) {
         fault.field = "reliability.failure_log";
-        fault.allowed = "a CSV file with columns class and time_s, time_h or time_d";
+        fault.allowed = "a CSV file with columns class and time, time_s, time_h or time_d";
       }
       report->add(std::move(fault));
     }

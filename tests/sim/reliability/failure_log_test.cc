@@ -16,6 +16,34 @@ TEST(FailureLog, gives_the_gaps_and_the_rate_of_each_class) {
   EXPECT_TRUE(log.warnings.empty());
 }
 
+TEST(FailureLog, reads_what_spreadsheets_write) {
+  const FailureLog log = parse_failure_log(
+      "\xEF\xBB\xBF\"host\",\"time_h\",\"class\"\r\n\"rack 1, host 3\",\"0\",\"nic\"\r\n"
+      "\"rack 1, host 4\",\"2.5\",\"nic\"\r\n",
+      "log.csv", 8);
+  ASSERT_EQ(log.classes.size(), 1u);
+  EXPECT_EQ(log.classes[0].gaps_seconds, (std::vector<double>{2.5 * 3600}));
+}
+
+// In whatever zone each row is: the order and the gaps are those of UTC.
+TEST(FailureLog, reads_timestamps_of_any_zone) {
+  const FailureLog log = parse_failure_log(
+      "time,class\n2024-02-28T23:30:00Z,nic\n2024-02-29 01:30:00+02:00,nic\n"
+      "2024-02-28T19:30:00.5-05:00,nic\n2024-03-01T00:30:00,nic\n",
+      "log.csv", 8);
+  ASSERT_EQ(log.classes.size(), 1u);
+  EXPECT_EQ(log.classes[0].gaps_seconds, (std::vector<double>{0, 3600.5, 86'399.5}));
+  for (const std::string_view stamp :
+       {"2024-02-30T00:00:00Z", "2024-02-28T24:00:00Z", "2024-02-28", "28.02.2024 10:00:00", "",
+        "2024-02-28T10:00:00+2", "2024-02-28T10:00:00 CET", "2024-02-28T-1:00:00Z", "12"}) {
+    EXPECT_THROW(parse_failure_log("time,class\n2024-01-01T00:00:00Z,nic\n" + std::string(stamp) +
+                                       ",nic\n2024-04-01T00:00:00Z,nic\n",
+                                   "log.csv", 8),
+                 SpecError)
+        << stamp;
+  }
+}
+
 TEST(FailureLog, a_class_of_one_failure_keeps_its_law_and_says_so) {
   const FailureLog log =
       parse_failure_log("class,time_s\nnic,100\nnic,300\nssd,305\n", "log.csv", 8);
@@ -40,8 +68,9 @@ TEST(FailureLog, names_every_broken_row_with_its_line) {
 }
 
 TEST(FailureLog, refuses_files_that_are_no_log) {
-  for (const std::string_view text : {"", "a,b\n1,2\n", "time_s,class\n", "time_s,class\n1,nic\n",
-                                      "time_s,class\n1,nic\n1,nic\n"}) {
+  for (const std::string_view text :
+       {"", "a,b\n1,2\n", "time_s,class\n", "time_s,class\n1,nic\n", "time_s,class\n1,nic\n1,nic\n",
+        "time_h,class\n1e308,nic\n1.7e308,nic\n"}) {
     EXPECT_THROW(parse_failure_log(text, "log.csv", 8), SpecError) << text;
   }
 }
