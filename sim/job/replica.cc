@@ -88,7 +88,8 @@ void Replica::enter(JobState next) {
     const RunTerm term = planned_ ? RunTerm::kMaintenance : term_of(state_);
     result_.account[static_cast<size_t>(term)] += now - since_;
   }
-  if (trace_ != nullptr && now > since_ && trace_->has_room()) {
+  if (trace_ != nullptr && now > since_) {
+    make_room();
     trace_->phases.push_back({.state = state_, .begin = since_, .end = now, .planned = planned_});
   }
   state_ = next;

@@ -82,6 +82,7 @@ class Replica {
   void finish();
 
   // The trace (replica_trace.cc); all of it does nothing where nobody asked for one.
+  void make_room();
   CampaignTrace::Incident* note(std::string_view what, const FailureEvent& event);
   void note_stop(const FailureEvent& event, bool planned, Duration lost_work);
   void note_recovery();

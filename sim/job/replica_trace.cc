@@ -6,8 +6,17 @@
 
 namespace herdsim {
 
+void Replica::make_room() {
+  if (!trace_->make_room()) return;
+  open_incidents_.clear();
+  for (size_t i = 0; i < trace_->incidents.size(); ++i) {
+    if (trace_->incidents[i].is_open) open_incidents_.push_back(i);
+  }
+}
+
 CampaignTrace::Incident* Replica::note(std::string_view what, const FailureEvent& event) {
-  if (trace_ == nullptr || !trace_->has_room()) return nullptr;
+  if (trace_ == nullptr) return nullptr;
+  make_room();
   trace_->incidents.push_back(
       {.at = engine_.now(), .what = std::string(what), .hosts = event.hosts, .gpu = event.gpu});
   return &trace_->incidents.back();
@@ -19,6 +28,7 @@ void Replica::note_stop(const FailureEvent& event, bool planned, Duration lost_w
   incident->planned = planned;
   incident->stops = true;
   incident->lost_work = lost_work;
+  incident->is_open = true;
   open_incidents_.push_back(trace_->incidents.size() - 1);
 }
 
@@ -28,6 +38,7 @@ void Replica::note_recovery() {
   for (const size_t index : open_incidents_) {
     CampaignTrace::Incident& incident = trace_->incidents[index];
     // A planned stop waits for the end of its step.
+    incident.is_open = false;
     incident.down = now - std::max(incident.at, stopped_at_);
     std::string by = "restart on the same hosts";
     if (regrouping_) {
@@ -46,7 +57,8 @@ void Replica::note_recovery() {
 }
 
 void Replica::note_pace(double steps_per_hour) {
-  if (trace_ == nullptr || !trace_->has_room()) return;
+  if (trace_ == nullptr) return;
+  make_room();
   const Instant now = engine_.now();
   const double elapsed = (now - Instant::start()).seconds();
   const double kept = static_cast<double>(progress_.steps()) * nominal_.seconds();
@@ -62,7 +74,8 @@ void Replica::note_pace(double steps_per_hour) {
 }
 
 void Replica::note_saves(int64_t first_step, Instant begin) {
-  if (trace_ == nullptr || !trace_->has_room()) return;
+  if (trace_ == nullptr) return;
+  make_room();
   const int64_t count = progress_.remote_saves_between(first_step, progress_.steps());
   if (count == 0 || engine_.now() <= begin) return;
   trace_->saves.push_back({.begin = begin,
@@ -72,7 +85,8 @@ void Replica::note_saves(int64_t first_step, Instant begin) {
 }
 
 void Replica::note_hosts() {
-  if (trace_ == nullptr || !trace_->has_room()) return;
+  if (trace_ == nullptr) return;
+  make_room();
   const CampaignTrace::Hosts now{
       .at = engine_.now(), .spare = pool_.free(), .in_repair = pool_.away(), .missing = missing_};
   if (!trace_->hosts.empty() && trace_->hosts.back().at == now.at) {

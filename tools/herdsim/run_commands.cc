@@ -52,8 +52,9 @@ void write_campaign_trace(const CampaignTrace& trace, const Scenario& scenario,
                         scenario.cluster.gpus_per_host),
       options.trace);
   if (!options.quiet) {
-    fmt::print(streams.err, "{}: the first replica, {} slices, {}\n", options.trace, counts.slices,
-               to_text(Bytes(counts.file_bytes)));
+    const std::string thinning = trace.thinning();
+    fmt::print(streams.err, "{}: the first replica, {} slices, {}{}\n", options.trace, counts.slices,
+               to_text(Bytes(counts.file_bytes)), thinning.empty() ? "" : "; " + thinning);
   }
 }
 

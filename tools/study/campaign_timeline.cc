@@ -21,6 +21,8 @@ void add_incidents(const CampaignTrace& trace, int64_t gpus_per_host, size_t roo
                           .name = incident.what,
                           .details = {{"host", static_cast<double>(incident.gpu / gpus_per_host)},
                                       {"hosts lost", static_cast<double>(incident.hosts)}}};
+    if (incident.like_it > 0)
+      slice.details.emplace_back("others not shown", static_cast<double>(incident.like_it));
     if (incident.stops) {
       slice.details.emplace_back("down s", incident.down.seconds());
       slice.details.emplace_back("lost work s", incident.lost_work.seconds());
@@ -35,7 +37,8 @@ void add_incidents(const CampaignTrace& trace, int64_t gpus_per_host, size_t roo
 Timeline campaign_timeline(const CampaignTrace& trace, const std::string& title,
                            int64_t gpus_per_host) {
   Timeline timeline;
-  const size_t root = timeline.add_track(title);
+  const std::string thinning = trace.thinning();
+  const size_t root = timeline.add_track(thinning.empty() ? title : title + "; " + thinning);
   const size_t job = timeline.add_track("job", root);
   const size_t effective = timeline.add_track("effective training time so far", root, "%");
   const size_t pace = timeline.add_track("steps an hour", root, "1/h");

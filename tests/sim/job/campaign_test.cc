@@ -347,6 +347,45 @@ TEST(Campaign, the_trace_covers_the_horizon_without_gaps) {
   EXPECT_EQ(traced.fingerprint(), run(request).fingerprint());
 }
 
+// A job that is disturbed often, recorded in a twentieth of the room.
+TEST(Campaign, a_full_trace_is_thinned_and_covers_the_horizon) {
+  CampaignRequest request = small_request();
+  request.run.replicas = 1;
+  const CampaignSpec spec = resolve(request);
+  const PaceOfTheSlowest pace({.nominal = spec.request.nominal_step});
+  CampaignTrace all, few;
+  run_campaign(spec, pace, {.trace = &all});
+  few.most_entries = all.entries() / 20;
+  run_campaign(spec, pace, {.trace = &few});
+  EXPECT_EQ(all.thinning(), "");
+  EXPECT_EQ(few.thinning().substr(0, 17), "thinned: of every");
+  EXPECT_LE(few.entries(), few.most_entries + 1);
+  EXPECT_GT(few.entries(), few.most_entries / 8);
+  ASSERT_FALSE(few.phases.empty());
+  EXPECT_EQ(few.phases.front().begin, Instant::start());
+  EXPECT_EQ(few.phases.back().end, all.phases.back().end);
+  for (size_t i = 1; i < few.phases.size(); ++i)
+    EXPECT_EQ(few.phases[i].begin, few.phases[i - 1].end) << i;
+  // Nothing is forgotten: shown or counted. The costliest of all is shown.
+  const auto counted = [](const CampaignTrace& trace) {
+    int64_t count = 0;
+    for (const CampaignTrace::Incident& incident : trace.incidents) count += 1 + incident.like_it;
+    return count;
+  };
+  EXPECT_EQ(counted(few), counted(all));
+  const auto longest = [](const CampaignTrace& trace) {
+    Duration most;
+    for (const CampaignTrace::Incident& incident : trace.incidents)
+      most = std::max(most, incident.down + incident.lost_work);
+    return most;
+  };
+  EXPECT_EQ(longest(few), longest(all));
+  int64_t saves = 0, all_saves = 0;
+  for (const CampaignTrace::Saves& s : few.saves) saves += s.count;
+  for (const CampaignTrace::Saves& s : all.saves) all_saves += s.count;
+  EXPECT_EQ(saves, all_saves);
+}
+
 TEST(CampaignSpec, every_fault_of_a_request_is_named_at_once) {
   CampaignRequest request = llama3_request(1);
   request.reliability.rate_scale = -1;
