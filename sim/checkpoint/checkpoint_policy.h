@@ -29,12 +29,13 @@ enum class Severity : uint8_t {
   kDomain
 };  // no host lost; one host; several at once
 
-enum class Medium : uint8_t { kPeerHbm, kHostMemory, kNvme, kRemote };
-constexpr size_t kMedia = 4;
+// A replica's HBM holds the state anyway; a copy in a peer's HBM takes room beside it.
+enum class Medium : uint8_t { kPeerHbm, kHbmCopy, kHostMemory, kNvme, kRemote };
+constexpr size_t kMedia = 5;
 constexpr std::array<std::string_view, kMedia> kMediumNames = {
-    "peer HBM", "host memory and peer copy", "node NVMe", "remote store"};
-constexpr std::array<Severity, kMedia> kMediumSurvives = {Severity::kHost, Severity::kHost,
-                                                          Severity::kProcess, Severity::kDomain};
+    "peer HBM", "HBM copy on a peer", "host memory and peer copy", "node NVMe", "remote store"};
+constexpr std::array<Severity, kMedia> kMediumSurvives = {
+    Severity::kHost, Severity::kHost, Severity::kHost, Severity::kProcess, Severity::kDomain};
 
 // How training waits for a save.
 enum class Blocking : uint8_t {
@@ -134,6 +135,9 @@ struct CheckpointTier {
 struct CheckpointPlan {
   std::vector<CheckpointTier> tiers;
   bool just_in_time = false;
+  // What snapshots take of every GPU's memory, all the time: two copies of a peer's shard, so that
+  // one is whole while the other is written (assumed); shards of equal size.
+  Bytes hbm_a_gpu;
   std::vector<std::string> warnings;
 };
 
@@ -147,6 +151,9 @@ StoreTenant store_tenant(const CheckpointSize& size, const StorageModel& storage
 CheckpointPlan plan_checkpoints(const CheckpointPolicy& policy, Duration interval,
                                 const CheckpointSize& size, const StorageModel& storage,
                                 Duration step_time, std::span<const StoreTenant> others = {});
+
+// Without the tiers in HBM, which every process that ends takes along.
+void drop_hbm_copies(CheckpointPlan& plan);
 
 // Sets the period of the tiers that follow the interval, by the same rule; used when the interval
 // adapts.

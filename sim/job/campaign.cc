@@ -129,6 +129,12 @@ std::optional<CheckpointFigures> checkpoint_figures(const CampaignSpec& spec, Du
                             .block_s = remote->block.seconds(),
                             .save_s = (remote->block + remote->persist).seconds(),
                             .load_s = remote->load.seconds()};
+  for (const CheckpointTier& tier : spec.checkpoints.tiers) {
+    figures.tiers.push_back({.medium = std::string(kMediumNames[static_cast<size_t>(tier.medium)]),
+                             .every_steps = tier.period_steps,
+                             .load_s = tier.load.seconds()});
+  }
+  figures.hbm_a_gpu = spec.checkpoints.hbm_a_gpu;
   const double rate = spec.unplanned_rate_per_hour();
   if (rate <= 0) return figures;
   const CheckpointProblem problem{.mtbf = 3600 / rate,

@@ -112,6 +112,8 @@ struct CampaignRequest {
   Duration nominal_step;
   int64_t data_parallel = 1;
   int64_t tokens_per_step = 0;
+  // HBM that the step leaves on its fullest GPU; not known where nobody has simulated it.
+  std::optional<Bytes> hbm_free;
   double board_watts = 700;  // limit of a GPU without reliability.power_cap_w
   uint64_t seed = 1;
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/base/text.h"
+#include "sim/job/hbm_copies.h"
 #include "sim/models/young_daly.h"
 
 namespace herdsim {
@@ -375,6 +376,7 @@ CampaignSpec resolve(const CampaignRequest& r) {
   }
   spec.checkpoints = plan_checkpoints(*policies.checkpoint, interval, size, storage, r.nominal_step,
                                       r.checkpoint.others);
+  settle_hbm_copies(spec);
   check_length_of_moves(spec.checkpoints);
   spec.warnings = warnings_of(spec);
   keep_what_fits(spec);

@@ -43,6 +43,7 @@ std::vector<RecoveryPolicy> make_rows() {
        .in_place = true,
        .in_place_start = kInPlace,
        .per_replica = true,
+       .keeps_processes = true,
        .regroup_seconds = 30,
        .source = "FT-HSDP, arXiv:2602.00277: 3 min of stall at 100,000 GPUs, of which detection "
                  "and diagnosis"},
@@ -51,6 +52,7 @@ std::vector<RecoveryPolicy> make_rows() {
                "their processes",
        .in_place = true,
        .in_place_start = kInPlace,
+       .keeps_processes = true,
        .diagnosis = 0.5,
        .start = kInPlace,
        .init = 1,

@@ -27,6 +27,8 @@ struct RecoveryPolicy {
   // One replica of the data-parallel dimension restarts; the others stall for `regroup` and train
   // on without it.
   bool per_replica = false;
+  // Processes on hosts that stand live on, and with them what GPUs hold.
+  bool keeps_processes = false;
   // The whole failure domain of a lost host moves elsewhere: more hosts, same phases.
   bool moves_domain = false;
   // Traffic of a dead NIC or cable moves to the host's other rails; the job goes on, slower, until

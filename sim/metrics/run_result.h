@@ -81,6 +81,14 @@ struct CheckpointFigures {
   double block_s = 0;  // training waits
   double save_s = 0;   // until it is durable
   double load_s = 0;
+  // Every place that snapshots go to, and how often, the fastest first; more than one for tiers.
+  struct Tier {
+    std::string medium;
+    int64_t every_steps = 0;
+    double load_s = 0;
+  };
+  std::vector<Tier> tiers;
+  Bytes hbm_a_gpu;       // that snapshots keep
   double restart_s = 0;  // from a failure to training, without lost work
   double young_s = 0, daly_s = 0;
   double young_with_restart_s = 0;      // sqrt(2 w (M + u))

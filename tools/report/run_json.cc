@@ -53,6 +53,11 @@ Json checkpoint_of(const RunResult& r) {
                {"save_s", c.save_s},
                {"load_s", c.load_s},
                {"restart_s", c.restart_s}};
+  json["hbm_bytes_a_gpu"] = c.hbm_a_gpu.count();
+  for (const CheckpointFigures::Tier& tier : c.tiers) {
+    json["tiers"].push_back(
+        {{"medium", tier.medium}, {"every_steps", tier.every_steps}, {"load_s", tier.load_s}});
+  }
   if (c.young_s > 0) {
     json["young_interval_s"] = c.young_s;
     json["daly_interval_s"] = c.daly_s;

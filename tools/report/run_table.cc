@@ -124,6 +124,17 @@ void add_checkpoints(const RunResult& r, TextTable& table) {
                              c.policy, c.rule, to_text(c.bytes), in_seconds(c.interval_s),
                              count_text(c.interval_steps), in_seconds(c.block_s),
                              in_seconds(c.save_s), in_seconds(c.load_s))});
+  if (c.tiers.size() > 1) {
+    std::string tiers;
+    for (const CheckpointFigures::Tier& tier : c.tiers) {
+      tiers +=
+          fmt::format("{}{} every {}", tiers.empty() ? "" : ", ", tier.medium,
+                      tier.every_steps == 1 ? "step" : count_text(tier.every_steps) + " steps");
+    }
+    if (c.hbm_a_gpu > Bytes(0))
+      tiers += fmt::format("; {} of each GPU's HBM", to_text(c.hbm_a_gpu));
+    table.add_row({"", tiers});
+  }
   if (c.young_s <= 0) return;
   const double step = r.nominal_step.seconds();
   table.add_row(

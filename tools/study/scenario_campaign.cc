@@ -109,9 +109,23 @@ void fill_in(const Scenario& scenario, const StepResult& step, RunResult& result
 
 }  // namespace
 
+namespace {
+
+CampaignSpec campaign_of(const Scenario& scenario, const StepResult& step,
+                         const RunHorizon& horizon) {
+  CampaignRequest request = campaign_request(scenario, horizon, step.between_saves());
+  if (const StageMemory* fullest = step.peak_stage()) {
+    const Bytes capacity = step.memory_capacity;
+    request.hbm_free = fullest->peak < capacity ? capacity - fullest->peak : Bytes(0);
+  }
+  return resolve(request);
+}
+
+}  // namespace
+
 RunResult run_scenario(const Scenario& scenario, const StepResult& step, const RunHorizon& horizon,
                        const CampaignOptions& options) {
-  const CampaignSpec spec = resolve(campaign_request(scenario, horizon, step.between_saves()));
+  const CampaignSpec spec = campaign_of(scenario, step, horizon);
   const StepTimes step_times(scenario, horizon.every_condition);
   RunResult result = run_campaign(spec, step_times.model(), options);
   result.distinct_conditions = step_times.steps_simulated();
@@ -121,7 +135,7 @@ RunResult run_scenario(const Scenario& scenario, const StepResult& step, const R
 
 RunResult run_and_rank_scenario(const Scenario& scenario, const StepResult& step,
                                 const RunHorizon& horizon, const CampaignOptions& options) {
-  const CampaignSpec spec = resolve(campaign_request(scenario, horizon, step.between_saves()));
+  const CampaignSpec spec = campaign_of(scenario, step, horizon);
   // Both parts meet the same conditions of the machine.
   const StepTimes step_times(scenario, horizon.every_condition);
   const int64_t replicas = spec.request.run.replicas;
