@@ -87,6 +87,14 @@ struct RecoveryRequest {
   int64_t spares = 32;
   int64_t technicians = 0;  // 0: one for every host
   double health_check_s = 600;
+  // Of mended hosts, those that are not: AIReSim (arXiv:2603.07041) takes 0.4 of automatic repairs,
+  // 0.2 of those by hand. 0, since rates of a base count such failures already.
+  double unmended_share = 0;
+  // Of those, what the check finds: NVIDIA's EUD 0.7 (ByteRobust, SOSP'25). They go back to repair;
+  // the others fail again.
+  double health_check_recall = 0.7;
+  double health_check_false_alarm = 0;  // of sound hosts, those that go back as well; assumed
+  double refail_after_s = 1800;  // mean, in the job; 0.5 h gives the gaps that field data show
   // Measured from a failure to training again, without lost work, instead of detection, phases and
   // load; 0: those.
   double restart_s = 0;

@@ -119,6 +119,15 @@ void check_recovery(const RecoveryRequest& r, Faults& faults) {
   require(r.technicians >= 0, "recovery.technicians",
           fmt::format("{} is below zero", r.technicians), "0 or more", faults);
   require_at_least_zero(r.health_check_s, "recovery.health_check_s", faults);
+  for (const auto& [share, field] :
+       {std::pair{r.unmended_share, "recovery.unmended_share"},
+        std::pair{r.health_check_false_alarm, "recovery.health_check_false_alarm"}}) {
+    require(share >= 0 && share < 1, field, fmt::format("{:g}", share), "0 to below 1", faults);
+  }
+  require(r.health_check_recall >= 0 && r.health_check_recall <= 1, "recovery.health_check_recall",
+          fmt::format("{:g}", r.health_check_recall), "0 to 1", faults);
+  require(r.refail_after_s > 0 && std::isfinite(r.refail_after_s), "recovery.refail_after_s",
+          fmt::format("{:g} is not positive", r.refail_after_s), "more than 0 seconds", faults);
   require_at_least_zero(r.restart_s, "recovery.restart_s", faults);
   const PhaseTimes& p = r.phases;
   for (const auto& [value, field] :
@@ -164,6 +173,8 @@ Policies find_policies(const CampaignRequest& r, Faults& faults) {
 void warn_of_idle_fields(const CampaignSpec& spec, std::vector<std::string>& warnings) {
   const ReliabilityRequest& r = spec.request.reliability;
   const ReliabilityRequest defaults;
+  const RecoveryRequest& recovery = spec.request.recovery;
+  const RecoveryRequest recovery_defaults;
   const auto any_class = [&](auto&& predicate) {
     return std::any_of(spec.classes.begin(), spec.classes.end(), [&](const CampaignClass& c) {
       return c.row.rate_per_hour * c.scale > 0 && predicate(c.row);
@@ -198,6 +209,11 @@ void warn_of_idle_fields(const CampaignSpec& spec, std::vector<std::string>& war
                 "reliability.power_cap_w: the GPU draws no more than that anyway"},
            Idle{r.hosts_per_power_domain != defaults.hosts_per_power_domain, power,
                 "reliability.hosts_per_power_domain: no class power_domain fails"},
+           Idle{recovery.health_check_recall != recovery_defaults.health_check_recall ||
+                    recovery.refail_after_s != recovery_defaults.refail_after_s,
+                recovery.unmended_share > 0,
+                "recovery.health_check_recall, refail_after_s: recovery.unmended_share is 0, so every "
+                "host comes back sound"},
            Idle{spec.request.checkpoint.keep_last > 0, corruption,
                 "checkpoint.keep_last: nothing corrupts state silently, so the newest is enough"},
        }) {

@@ -149,6 +149,14 @@ FailureEvent FailureSource::draw(size_t c, RngStream& stream, double& thinning) 
   return event;
 }
 
+FailureEvent FailureSource::repeated(size_t class_index, RngStream& stream) {
+  double unused = 0;
+  FailureEvent event = draw(class_index, stream, unused);
+  event.wide = false;
+  event.hosts = spec_.request.machine.hosts_lost(spec_.classes[class_index].row.scope);
+  return event;
+}
+
 void FailureSource::fire() {
   settle_exposure();
   const Due due = due_.top();

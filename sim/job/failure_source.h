@@ -48,6 +48,8 @@ class FailureSource {
   // Hazard over nominal from now on; 0: nothing fails. Requires: pace >= 0.
   void set_pace(double pace);
   void stop();
+  // A failure of one host of the class, as its own are.
+  FailureEvent repeated(size_t class_index, RngStream& stream);
 
  private:
   struct Source {

@@ -1,6 +1,7 @@
 #include "sim/job/replica.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 
@@ -58,8 +59,13 @@ Replica::Replica(const CampaignSpec& spec, const StepTimeModel& step_time, uint6
           {.spares =
                spec.recovery.replacement == Replacement::kRepair ? 0 : spec.request.recovery.spares,
            .technicians = spec.request.recovery.technicians,
-           .health_check = seconds_rounded_up(spec.request.recovery.health_check_s)},
-          [this] { on_host_returned(); }) {
+           .health_check = seconds_rounded_up(spec.request.recovery.health_check_s),
+           .unmended_share = spec.request.recovery.unmended_share,
+           .recall = spec.request.recovery.health_check_recall,
+           .false_alarm = spec.request.recovery.health_check_false_alarm},
+          RngStream(spec.request.seed, "hosts/health_check", index),
+          [this] { on_host_returned(); }),
+      refailures_(spec.request.seed, "hosts/refailures", index) {
   for (const CorruptionDetector& detector : spec.detectors) {
     detector_streams_.emplace_back(spec.request.seed,
                                    std::string("corruption/") + std::string(detector.name), index);
@@ -166,8 +172,20 @@ bool Replica::may_shrink() const {
          replicas_away() < spec_.request.data_parallel;
 }
 
+int64_t Replica::take_hosts(int64_t wanted) {
+  std::vector<SparePool::Fault> bad;
+  const int64_t taken = pool_.take(wanted, bad);
+  for (const SparePool::Fault fault : bad) {
+    const double mean = spec_.request.recovery.refail_after_s;
+    const Duration lasts = seconds_rounded_up(-std::log(refailures_.uniform()) * mean);
+    const auto class_index = static_cast<size_t>(fault);
+    engine_.after(lasts, [this, class_index] { on_refailure(class_index); });
+  }
+  return taken;
+}
+
 void Replica::find_hosts() {
-  missing_ -= pool_.take(missing_);
+  missing_ -= take_hosts(missing_);
   note_hosts();
   result_.deepest_shortage = std::max(result_.deepest_shortage, missing_);
   follow(missing_ == 0 || may_shrink() ? JobEvent::kPhaseDone : JobEvent::kHostsMissing);
@@ -178,7 +196,7 @@ void Replica::on_host_returned() {
   note_hosts();
   if (missing_ == 0) return;
   if (state_ == JobState::kWaitingForSpares) {
-    missing_ -= pool_.take(missing_);
+    missing_ -= take_hosts(missing_);
     note_hosts();
     if (missing_ == 0 || may_shrink()) follow(JobEvent::kHostsFound);
     return;
@@ -194,7 +212,7 @@ void Replica::on_host_returned() {
 
 // Replica-level recovery: hosts join once they have started up, at the price of a regroup.
 void Replica::hire() {
-  const int64_t found = pool_.take(missing_ - arriving_);
+  const int64_t found = take_hosts(missing_ - arriving_);
   if (found == 0) return;
   arriving_ += found;
   const PhaseTimes& times = spec_.request.recovery.phases;

@@ -56,7 +56,11 @@ class Replica {
   void on_corruption(const FailureEvent& event);
   void on_corruption_noticed(uint64_t id);
   std::optional<Duration> corruption_latency(const FailureEvent& event);
-  void lose_hosts(int64_t hosts, Duration repair);
+  // `fault`: what a repair may leave, where it is one host.
+  void lose_hosts(int64_t hosts, Duration repair, SparePool::Fault fault = SparePool::kSound);
+  // Takes hosts from the pool; those that were not mended fail again.
+  int64_t take_hosts(int64_t wanted);
+  void on_refailure(size_t class_index);
   void fall_back(Severity severity, bool replicas_hold_the_state);
 
   // Training (replica_training.cc).
@@ -102,6 +106,7 @@ class Replica {
   SlowSource slow_;
   SparePool pool_;
   std::vector<RngStream> detector_streams_;
+  RngStream refailures_;
 
   JobState state_ = JobState::kRunning;
   Instant since_;

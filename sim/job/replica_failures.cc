@@ -70,7 +70,11 @@ void Replica::on_stop(const FailureEvent& event, Duration detection, int64_t hos
   }
   const bool was_training = is_training(state_);
   if (was_training) stop_training();
-  lose_hosts(hosts, event.repair);
+  // A ToR or a power domain is mended by itself: the hosts it took are sound.
+  const bool is_the_hosts_own = event.hosts == 1 && row.scope == Scope::kHost && !event.wide;
+  lose_hosts(
+      hosts, event.repair,
+      is_the_hosts_own ? static_cast<SparePool::Fault>(event.class_index) : SparePool::kSound);
   // Only a corruption has to give up steps that healthy replicas still hold.
   const bool others_hold_the_state =
       (was_training || regrouping_) && row.effect != Effect::kCorruption;
@@ -93,10 +97,24 @@ void Replica::on_stop(const FailureEvent& event, Duration detection, int64_t hos
   planned_ = false;
 }
 
-void Replica::lose_hosts(int64_t hosts, Duration repair) {
+void Replica::lose_hosts(int64_t hosts, Duration repair, SparePool::Fault fault) {
   missing_ += hosts;
-  for (int64_t i = 0; i < hosts; ++i) pool_.send_to_repair(repair);
+  for (int64_t i = 0; i < hosts; ++i)
+    pool_.send_to_repair(repair, i == 0 ? fault : SparePool::kSound);
   if (hosts > 0) note_hosts();
+}
+
+void Replica::on_refailure(size_t class_index) {
+  if (done_) return;
+  if (!spec_.request.reliability.restarts_can_fail && !is_training(state_)) {
+    // Nothing fails meanwhile: it waits for as long as it would have run.
+    const double mean = spec_.request.recovery.refail_after_s;
+    engine_.after(seconds_rounded_up(-std::log(refailures_.uniform()) * mean),
+                  [this, class_index] { on_refailure(class_index); });
+    return;
+  }
+  ++result_.refailures;
+  on_failure(failures_.repeated(class_index, refailures_));
 }
 
 // Chooses the snapshot to start again from and throws away what came after it.

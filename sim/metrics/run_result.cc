@@ -83,6 +83,11 @@ double RunResult::undetected_corruptions() const {
   });
 }
 
+double RunResult::refailures() const {
+  return mean_over(replicas,
+                   [](const ReplicaResult& r) { return static_cast<double>(r.refailures); });
+}
+
 double RunResult::mean_time_between_interruptions_seconds() const {
   const double count = unexpected() + planned();
   return count > 0 ? mean_horizon_seconds() / count : mean_horizon_seconds();

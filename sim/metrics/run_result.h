@@ -50,6 +50,7 @@ struct ReplicaResult {
   int64_t steps = 0;              // kept at the end
   int64_t planned = 0;            // interruptions
   std::vector<int64_t> by_class;  // interruptions, in the order of RunResult::class_names
+  int64_t refailures = 0;         // of those, by hosts that came back from repair unmended
   int64_t undetected_corruptions = 0;
   int64_t restarts_begun = 0;    // attempts, of which a failure may end one
   int64_t deepest_shortage = 0;  // hosts waited for at once
@@ -133,6 +134,7 @@ struct RunResult {
   double unexpected() const;
   double planned() const;
   double undetected_corruptions() const;
+  double refailures() const;
   double mean_time_between_interruptions_seconds()
       const;  // all of them; the horizon where there were none
   double steps() const;

@@ -114,6 +114,7 @@ Json object_of(const RunResult& r) {
           {"gpu_energy_mwh", r.gpu_energy_megawatt_hours()},
           {"restarts", mean_of(r, &ReplicaResult::restarts_begun)},
           {"deepest_shortage_hosts", mean_of(r, &ReplicaResult::deepest_shortage)},
+          {"refailures", r.refailures()},
           {"undetected_corruptions", r.undetected_corruptions()},
           {"time_account_s", account},
           {"checkpoint", checkpoint_of(r)},

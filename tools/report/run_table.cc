@@ -185,6 +185,12 @@ std::string headline(const RunResult& r) {
   table.add_row({"interruptions",
                  fmt::format("{:.1f} unexpected, {:.1f} planned; one in {:.2f} h", r.unexpected(),
                              r.planned(), r.mean_time_between_interruptions_seconds() / 3600)});
+  if (const double again = r.refailures(); again > 0) {
+    table.add_row(
+        {"", fmt::format("{:.1f} of them by hosts that came back from repair unmended and passed "
+                         "the check",
+                         again)});
+  }
   if (const double unseen = r.undetected_corruptions(); unseen > 0) {
     table.add_row({"silent corruptions", fmt::format("{:.2f} more that no detector saw: the steps "
                                                      "after them count as trained",

@@ -103,6 +103,10 @@ void to_message(const RecoveryRequest& r, spec::Recovery* m) {
   m->set_policy(r.policy);
   m->set_technicians(r.technicians);
   m->set_health_check_s(r.health_check_s);
+  m->set_unmended_share(r.unmended_share);
+  m->set_health_check_recall(r.health_check_recall);
+  m->set_health_check_false_alarm(r.health_check_false_alarm);
+  m->set_refail_after_s(r.refail_after_s);
   m->set_restart_s(r.restart_s);
   m->set_diagnosis_s(r.phases.diagnosis_s);
   m->set_reschedule_s(r.phases.reschedule_s);
@@ -178,6 +182,10 @@ RecoveryRequest recovery_from_message(const spec::Recovery& m) {
           .spares = m.spares(),
           .technicians = m.technicians(),
           .health_check_s = m.health_check_s(),
+          .unmended_share = m.unmended_share(),
+          .health_check_recall = m.health_check_recall(),
+          .health_check_false_alarm = m.health_check_false_alarm(),
+          .refail_after_s = m.refail_after_s(),
           .restart_s = m.restart_s(),
           .phases = {.diagnosis_s = m.diagnosis_s(),
                      .reschedule_s = m.reschedule_s(),

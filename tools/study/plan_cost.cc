@@ -25,7 +25,11 @@ double hosts_away(const CampaignSpec& spec) {
     const double hosts =
         (1 - row.wider_share) * static_cast<double>(machine.hosts_lost(row.scope)) +
         row.wider_share * static_cast<double>(machine.hosts_lost(row.wider_scope));
-    const double stay = row.mean_repair_seconds() + spec.request.recovery.health_check_s;
+    const RecoveryRequest& recovery = spec.request.recovery;
+    const double bad = row.scope == Scope::kHost ? recovery.unmended_share : 0;
+    const double again =
+        bad * recovery.health_check_recall + (1 - bad) * recovery.health_check_false_alarm;
+    const double stay = (row.mean_repair_seconds() + recovery.health_check_s) / (1 - again);
     away += events * hosts * stay / 3600;
   }
   return away;

@@ -486,5 +486,87 @@ TEST(CampaignSpec, interval_rules_follow_their_forms) {
   }
 }
 
+// Where every host comes from repair, each failure is followed by another with the chance q that
+// its host is bad: 1 / (1 - q) times as many.
+TEST(Campaign, hosts_that_pass_the_check_unmended_fail_again_as_the_form_says) {
+  CampaignRequest request = llama3_request(40);
+  request.reliability.base = "rsc-1";
+  request.recovery.policy = "wait-for-repair";
+  request.recovery.refail_after_s = 600;
+  request.recovery.unmended_share = 0.4;
+  request.reliability.classes = {{.name = "node_failure", .repair_s = 600}};
+  double failures = 0, again = 0;
+  for (const double recall : {0.0, 0.7, 1.0}) {
+    request.recovery.health_check_recall = recall;
+    const RunResult result = run(request);
+    const double all = result.unexpected(), repeated = result.refailures();
+    const double q = 0.4 * (1 - recall) / (0.4 * (1 - recall) + 0.6);
+    // Of some thousand failures, those before the last repair; 5 sigma: below 1e-6 a run.
+    const double n = all * static_cast<double>(result.replicas.size());
+    EXPECT_NEAR(repeated / all, q, 5 * std::sqrt(q * (1 - q) / n) + 0.005) << recall;
+    if (recall == 0) failures = all, again = repeated;
+  }
+  EXPECT_GT(again, 0.3 * failures);
+}
+
+TEST(Campaign, a_better_check_never_costs_more_failures_and_a_false_alarm_costs_hosts) {
+  CampaignRequest request = llama3_request(20);
+  request.recovery.unmended_share = 0.4;
+  request.recovery.spares = 8;
+  double last = 1e9;
+  for (const double recall : {0.0, 0.5, 1.0}) {
+    request.recovery.health_check_recall = recall;
+    const double again = run(request).refailures();
+    EXPECT_LT(again, last) << recall;
+    last = again;
+  }
+  EXPECT_EQ(last, 0);
+  const auto waiting = [&](double false_alarm) {
+    request.recovery.health_check_false_alarm = false_alarm;
+    const RunResult result = run(request);
+    return result.time_account_seconds()[static_cast<size_t>(RunTerm::kWaitingForSpares)];
+  };
+  const double none = waiting(0);
+  EXPECT_GT(waiting(0.6), none);
+}
+
+CampaignRequest tiered_request(std::string_view recovery) {
+  CampaignRequest request = llama3_request(6);
+  request.checkpoint.policy = "tiered";
+  request.recovery.policy = recovery;
+  return request;
+}
+
+TEST(Campaign, a_copy_in_hbm_saves_the_steps_that_the_tiers_below_it_lose) {
+  const auto lost = [](const CampaignSpec& spec) {
+    const PaceOfTheSlowest pace({.nominal = spec.request.nominal_step});
+    const RunResult result = run_campaign(spec, pace, {.threads = 2});
+    return result.time_account_seconds()[static_cast<size_t>(RunTerm::kLostWork)];
+  };
+  CampaignSpec with = resolve(tiered_request("local-rollback"));
+  ASSERT_EQ(with.checkpoints.tiers.front().medium, Medium::kHbmCopy);
+  CampaignSpec without = with;
+  drop_hbm_copies(without.checkpoints);
+  EXPECT_EQ(without.checkpoints.tiers.size() + 1, with.checkpoints.tiers.size());
+  EXPECT_EQ(without.checkpoints.hbm_a_gpu, Bytes(0));
+  EXPECT_LT(lost(with), lost(without));
+}
+
+TEST(CampaignSpec, a_copy_in_hbm_needs_room_and_processes_that_live_on) {
+  CampaignRequest request = tiered_request("local-rollback");
+  const Bytes needed = resolve(request).checkpoints.hbm_a_gpu;
+  const int64_t shard = request.checkpoint.bytes.count() / request.machine.gpus;
+  EXPECT_NEAR(static_cast<double>(needed.count()), 2.0 * static_cast<double>(shard), 2);
+  request.hbm_free = needed;
+  EXPECT_NO_THROW(resolve(request));
+  request.hbm_free = needed - Bytes(1);
+  EXPECT_THROW(resolve(request), SpecError);
+  request.recovery.policy = "restart-with-spares";
+  const CampaignSpec spec = resolve(request);
+  EXPECT_EQ(spec.checkpoints.tiers.front().medium, Medium::kHostMemory);
+  ASSERT_FALSE(spec.warnings.empty());
+  EXPECT_NE(spec.warnings.front().find("keeps nothing in HBM"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace herdsim

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "sim/base/rng.h"
 #include "sim/models/queueing.h"
@@ -21,7 +22,8 @@ struct Observed {
 Observed observe(double leaving_per_hour, const RandomDuration& repair, int64_t technicians,
                  int64_t level, int64_t events) {
   Engine engine;
-  SparePool pool(engine, {.spares = 100'000, .technicians = technicians}, [] {});
+  SparePool pool(engine, {.spares = 100'000, .technicians = technicians},
+                 RngStream(1, "test/checks", 0), [] {});
   RngStream stream(17, "test/spares", static_cast<uint64_t>(technicians));
   Observed seen;
   Instant last;
@@ -36,7 +38,8 @@ Observed observe(double leaving_per_hour, const RandomDuration& repair, int64_t 
   int64_t left = events;
   std::function<void()> leave = [&] {
     look();
-    pool.take(1);
+    std::vector<SparePool::Fault> bad;
+    pool.take(1, bad);
     pool.send_to_repair(repair.draw(stream.uniform()));
     if (--left > 0)
       engine.after(seconds_rounded_up(-std::log(stream.uniform()) * 3600 / leaving_per_hour),
@@ -83,9 +86,10 @@ TEST(SparePool, gives_no_more_than_it_has_and_takes_mended_hosts_back) {
   Engine engine;
   int returns = 0;
   SparePool pool(engine, {.spares = 3, .technicians = 1, .health_check = seconds(10)},
-                 [&] { ++returns; });
-  EXPECT_EQ(pool.take(5), 3);
-  EXPECT_EQ(pool.take(1), 0);
+                 RngStream(1, "test/checks", 0), [&] { ++returns; });
+  std::vector<SparePool::Fault> bad;
+  EXPECT_EQ(pool.take(5, bad), 3);
+  EXPECT_EQ(pool.take(1, bad), 0);
   for (int i = 0; i < 3; ++i) pool.send_to_repair(seconds(100));
   EXPECT_EQ(pool.away(), 3);
   engine.run_until(Instant::start() + seconds(109));
@@ -96,6 +100,42 @@ TEST(SparePool, gives_no_more_than_it_has_and_takes_mended_hosts_back) {
   EXPECT_EQ(engine.now(), Instant::start() + seconds(310));
   EXPECT_EQ(pool.free(), 3);
   EXPECT_EQ(pool.away(), 0);
+}
+
+// b, r, f of the header: the share of bad hosts in the pool, and how often each was looked at.
+TEST(SparePool, a_check_with_errors_lets_through_and_sends_back_as_its_form_says) {
+  constexpr int64_t kHosts = 40'000;
+  const double b = 0.4, r = 0.7, f = 0.05;
+  Engine engine;
+  const SparePool::Shape shape{.technicians = 1,  // one after the other: time counts visits
+                               .unmended_share = b,
+                               .recall = r,
+                               .false_alarm = f};
+  SparePool pool(engine, shape, RngStream(3, "test/checks", 0), [] {});
+  for (int64_t i = 0; i < kHosts; ++i) pool.send_to_repair(seconds(1), i);
+  engine.run();
+  std::vector<SparePool::Fault> bad;
+  EXPECT_EQ(pool.take(kHosts, bad), kHosts);
+  const double q = b * (1 - r) / (b * (1 - r) + (1 - b) * (1 - f));
+  const double visits = 1 / (1 - b * r - (1 - b) * f);
+  const double n = static_cast<double>(kHosts);
+  // 5 sigma of a binomial, and of a geometric number: below 1e-6 a run each.
+  EXPECT_NEAR(static_cast<double>(bad.size()) / n, q, 5 * std::sqrt(q * (1 - q) / n));
+  EXPECT_NEAR(engine.now().since_start().seconds() / n, visits,
+              5 * std::sqrt(visits * (visits - 1) / n));
+}
+
+TEST(SparePool, takes_bad_hosts_at_their_share_and_each_once) {
+  Engine engine;
+  SparePool pool(engine, {.spares = 900, .unmended_share = 0.999999999, .recall = 0},
+                 RngStream(3, "test/checks", 0), [] {});
+  for (int64_t i = 0; i < 100; ++i) pool.send_to_repair(seconds(1), i);
+  engine.run();
+  std::vector<SparePool::Fault> bad;
+  EXPECT_EQ(pool.take(500, bad), 500);
+  EXPECT_NEAR(static_cast<double>(bad.size()), 50, 24);  // 5 sigma, hypergeometric: below 1e-6
+  EXPECT_EQ(pool.take(1000, bad), 500);
+  EXPECT_EQ(std::set<SparePool::Fault>(bad.begin(), bad.end()).size(), 100U);
 }
 
 }  // namespace

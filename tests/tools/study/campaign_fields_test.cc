@@ -37,6 +37,7 @@ const Sets kClustered = {"reliability.classes.nic.law=clustered",
 const Sets kPower = {"reliability.classes.power_domain.scale=100"};
 const Sets kCorruption = {"reliability.classes.silent_data_corruption.scale=20"};
 const Sets kFewSpares = {"recovery.spares=4"};
+const Sets kUnmended = {"recovery.spares=4", "recovery.unmended_share=0.4"};
 const Sets kCongested = {"checkpoint.storage.shared_gigabytes_per_second=60",
                          "checkpoint.storage.burst_s=5"};
 
@@ -132,6 +133,10 @@ const std::vector<FieldRow>& rows() {
       {"recovery.spares", "1"},
       {"recovery.technicians", "1", kFewSpares},
       {"recovery.health_check_s", "90000", kFewSpares},
+      {"recovery.unmended_share", "0.4", kFewSpares},
+      {"recovery.health_check_recall", "0.2", kUnmended},
+      {"recovery.health_check_false_alarm", "0.5", kFewSpares},
+      {"recovery.refail_after_s", "90000", kUnmended},
       {"recovery.restart_s", "300"},
       {"recovery.diagnosis_s", "1"},
       {"recovery.reschedule_s", "1"},
