@@ -7,8 +7,8 @@
 
 #include "sim/base/check.h"
 #include "sim/engine/engine.h"
+#include "sim/network/burst_link.h"
 #include "sim/network/fluid_network.h"
-#include "sim/storage/burst_link.h"
 
 namespace herdsim {
 namespace {
@@ -41,7 +41,7 @@ class StoreRun {
   StoreRun(const SharedStore& store, const StoreTenant& job, std::span<const StoreTenant> others)
       : store_(store),
         network_(engine_, capacities(others.size())),
-        burst_(engine_, network_, kStore, rates()) {
+        burst_(engine_, network_, kStore, burst_rates(store, kWeight)) {
     tenants_.push_back(&job);
     for (const StoreTenant& other : others) tenants_.push_back(&other);
     for (size_t t = 0; t < tenants_.size(); ++t) {
@@ -97,14 +97,6 @@ class StoreRun {
   }
   static std::vector<Bandwidth> capacities(size_t others) {
     return std::vector<Bandwidth>(2 * (others + 1) + 1, Bandwidth::unlimited());
-  }
-  BurstLink::Rates rates() const {
-    constexpr double kMostDepth = 4e18;
-    const Bandwidth extra = (store_.peak() - store_.sustained) * kWeight;
-    const double depth = static_cast<double>(extra.bytes_per_second()) * store_.burst.seconds();
-    return {.sustained = store_.sustained * kWeight,
-            .peak = store_.peak() * kWeight,
-            .depth = Bytes(std::llround(std::min(depth, kMostDepth)))};
   }
   int64_t weight(Access access) const {
     return access == Access::kRead ? kWeight : std::llround(kWeight * store_.write_amplification);
@@ -229,6 +221,23 @@ Bandwidth SharedStore::peak() const {
   constexpr double kMost = 1e16;
   return bytes_per_second(
       std::min(static_cast<double>(sustained.bytes_per_second()) * burst_factor, kMost));
+}
+
+BurstRates burst_rates(const SharedStore& store, int64_t crossings) {
+  constexpr int64_t kMostRate = int64_t{1} << 62;
+  constexpr double kMostDepth = 4e18;
+  const auto counted = [&](Bandwidth rate) {
+    return Bandwidth::from_bytes_per_second(
+               std::min(rate.bytes_per_second(), kMostRate / crossings)) *
+           crossings;
+  };
+  const Bandwidth sustained = counted(store.sustained);
+  const Bandwidth peak = std::max(sustained, counted(store.peak()));
+  const double depth =
+      static_cast<double>((peak - sustained).bytes_per_second()) * store.burst.seconds();
+  return {.sustained = sustained,
+          .peak = peak,
+          .depth = Bytes(std::llround(std::min(depth, kMostDepth)))};
 }
 
 StoreTime save_time(const SharedStore& store, const StoreTenant& job,

@@ -3,10 +3,10 @@
 //
 // Links: every host reaches the storage network through its client and its port, `Tenant::host`
 // each way; the store itself is one link for both directions, with a peak for a while
-// (burst_link.h). The hosts of a job do the same at the same time, so one transfer stands for all
-// of them and crosses the store as often as there are hosts. Hosts share the store max-min fairly,
-// whichever job they are of. A byte written is `write_amplification` bytes to the store, a byte
-// read is one.
+// (sim/network/burst_link.h). The hosts of a job do the same at the same time, so one transfer
+// stands for all of them and crosses the store as often as there are hosts. Hosts share the store
+// max-min fairly, whichever job they are of. A byte written is `write_amplification` bytes to the
+// store, a byte read is one.
 //
 // A save or load takes the longer of two times: moving its bytes, and creating or opening its files
 // one after another in every directory (files / (directories * files a second)), which is a floor
@@ -29,6 +29,7 @@
 
 #include "sim/base/time.h"
 #include "sim/base/units.h"
+#include "sim/network/burst_link.h"
 
 namespace herdsim {
 
@@ -42,6 +43,10 @@ struct SharedStore {
 
   Bandwidth peak() const;
 };
+
+// Of a link that each byte read crosses `crossings` times. Never full of credit where it has no
+// peak. A rate or depth beyond 64 bits is none.
+BurstRates burst_rates(const SharedStore& store, int64_t crossings);
 
 // A job as the store sees it.
 struct StoreTenant {

@@ -7,8 +7,6 @@
 #include <array>
 #include <vector>
 
-#include "sim/storage/burst_link.h"
-
 namespace herdsim {
 namespace {
 
@@ -163,30 +161,6 @@ TEST(SharedStore, never_gains_from_another_job) {
                         .interval = seconds(170)});
     }
   }
-}
-
-// Credit against its differential equation, by hand: 30 s at 7 leave 300 - 150, a pause of 60 s
-// gives 120 back.
-TEST(BurstLink, keeps_account_of_its_credit) {
-  Engine engine;
-  const std::array<Bandwidth, 1> capacity = {Bandwidth::unlimited()};
-  FluidNetwork network(engine, capacity);
-  BurstLink link(engine, network, LinkId(0),
-                 {.sustained = gigabytes_per_second(2),
-                  .peak = gigabytes_per_second(7),
-                  .depth = gigabytes(300)});
-  const std::array<Crossing, 1> path = {{{LinkId(0)}}};
-  network.start(gigabytes(210), path, Bandwidth::unlimited(), {});
-  engine.run_until(Instant::start() + seconds(30));
-  EXPECT_EQ(link.credit(), gigabytes(150));
-  engine.run_until(Instant::start() + seconds(90));
-  EXPECT_EQ(link.credit(), gigabytes(270));
-  Instant end;
-  // 54 s at the peak are 378 GB; 122 more at 2 GB/s.
-  network.start(gigabytes(500), path, Bandwidth::unlimited(), [&] { end = engine.now(); });
-  engine.run();
-  EXPECT_EQ(end, Instant::start() + seconds(90 + 54 + 61));
-  EXPECT_EQ(network.capacity(LinkId(0)), gigabytes_per_second(7)) << "after a rest";
 }
 
 }  // namespace
