@@ -9,11 +9,7 @@ namespace {
 
 const CollectiveRule* rule_of(std::span<const CollectiveRule> rules, const Work& work) {
   if (work.kind != WorkKind::kCollective || work.bytes <= Bytes()) return nullptr;
-  const auto rule = std::find_if(rules.begin(), rules.end(), [&](const CollectiveRule& r) {
-    return r.kind == work.collective &&
-           r.communicators.test(static_cast<size_t>(work.communicator));
-  });
-  return rule == rules.end() ? nullptr : &*rule;
+  return rule_about(rules, work.collective, work.communicator);
 }
 
 // The works that stand for each work, in their order: itself, or the phases of it, of which it
@@ -83,6 +79,14 @@ SplitProgram split_program(const Program& old,
 }
 
 }  // namespace
+
+const CollectiveRule* rule_about(std::span<const CollectiveRule> rules, CollectiveKind kind,
+                                 Communicator communicator) {
+  const auto rule = std::find_if(rules.begin(), rules.end(), [&](const CollectiveRule& r) {
+    return r.kind == kind && r.communicators.test(static_cast<size_t>(communicator));
+  });
+  return rule == rules.end() ? nullptr : &*rule;
+}
 
 void apply_rules(std::span<const CollectiveRule> rules, OpGraph& graph) {
   if (rules.empty()) return;

@@ -24,6 +24,10 @@ struct CollectiveRule {
   std::vector<CollectivePhase> phases;
 };
 
+// The first rule about such collectives; null if there is none.
+const CollectiveRule* rule_about(std::span<const CollectiveRule> rules, CollectiveKind kind,
+                                 Communicator communicator);
+
 // Of several rules about a collective the first counts. Barriers and others of no bytes stay as
 // they are. Complexity: linear in the ops, nothing without a rule.
 void apply_rules(std::span<const CollectiveRule> rules, OpGraph& graph);

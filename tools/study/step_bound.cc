@@ -10,6 +10,7 @@
 #include "sim/collectives/nccl_tuning.h"
 #include "sim/costing/cost_pass.h"
 #include "sim/models/compute_time.h"
+#include "sim/opgraph/collective_rules.h"
 #include "tools/simulation/network_tuning.h"
 #include "tools/simulation/simulate_step.h"
 #include "tools/study/pass_timeline.h"
@@ -250,24 +251,43 @@ class StepBounds::Tables {
   WorkloadSpec workload(const PlanCandidate& c) const {
     return {base_.model, c.plan, base_.training, base_.software};
   }
-  // The least any group of the communicator takes, alone. Nothing is sure of what runs as the scenario says.
-  Ticks least_time(CollectiveKind kind, Bytes bytes, const std::vector<GroupShape>& shapes) const {
-    if (!base_.collectives.empty() && kind != CollectiveKind::kSendRecv) return 0;
+  // With links that are its own.
+  Ticks time_alone(const CollectivePlan& plan) const {
+    double rate = static_cast<double>(plan.rate_cap.bytes_per_second());
+    if (plan.nic_crossings > 0) {
+      rate = std::min(rate, static_cast<double>(base_.cluster.nic.bytes_per_second()) *
+                                base_.cluster.nic_efficiency /
+                                static_cast<double>(plan.nic_crossings));
+    }
+    if (plan.nvlink_crossings > 0) {
+      rate = std::min(rate, static_cast<double>(base_.cluster.nvlink.bytes_per_second()) /
+                                static_cast<double>(plan.nvlink_crossings));
+    }
+    const double moving = rate > 0 ? static_cast<double>(plan.volume.count()) / rate * 1e9 : 0;
+    return plan.latency.nanoseconds() + static_cast<Ticks>(moving);
+  }
+  // The least any group of the communicator takes, alone. Phases follow each other: the sum of
+  // theirs.
+  Ticks least_time(CollectiveKind kind, Bytes bytes, Communicator communicator,
+                   const std::vector<GroupShape>& shapes) const {
+    const CollectiveRule* rule = rule_about(base_.collectives, kind, communicator);
+    std::vector<PlacedPhase> phases;
+    if (rule != nullptr && bytes > Bytes()) phases = placed_phases(kind, rule->phases);
     Ticks least = std::numeric_limits<Ticks>::max();
     for (const GroupShape& shape : shapes) {
-      const CollectivePlan plan = plan_collective(kind, bytes, shape, tuning_);
-      double rate = static_cast<double>(plan.rate_cap.bytes_per_second());
-      if (plan.nic_crossings > 0) {
-        rate = std::min(rate, static_cast<double>(base_.cluster.nic.bytes_per_second()) *
-                                  base_.cluster.nic_efficiency /
-                                  static_cast<double>(plan.nic_crossings));
-      }
-      if (plan.nvlink_crossings > 0) {
-        rate = std::min(rate, static_cast<double>(base_.cluster.nvlink.bytes_per_second()) /
-                                  static_cast<double>(plan.nvlink_crossings));
-      }
-      const double moving = rate > 0 ? static_cast<double>(plan.volume.count()) / rate * 1e9 : 0;
-      least = std::min(least, plan.latency.nanoseconds() + static_cast<Ticks>(moving));
+      Ticks time = 0;
+      for (const PlacedPhase& phase : phases)
+        time += time_alone(plan_phase(bytes, shape, phase, tuning_));
+      if (phases.empty()) time = time_alone(plan_collective(kind, bytes, shape, tuning_));
+      least = std::min(least, time);
+    }
+    return shapes.empty() ? 0 : least;
+  }
+  Ticks least_message_time(Bytes bytes, const std::vector<GroupShape>& shapes) const {
+    Ticks least = std::numeric_limits<Ticks>::max();
+    for (const GroupShape& shape : shapes) {
+      least = std::min(
+          least, time_alone(plan_collective(CollectiveKind::kSendRecv, bytes, shape, tuning_)));
     }
     return shapes.empty() ? 0 : least;
   }
@@ -341,7 +361,7 @@ class StepBounds::Tables {
       // In a pair of passes the kernels of one may hide all transfers of the other.
       cost.push_back(base_.software.pass_overlap
                          ? 0
-                         : least_time(work.collective, work.bytes,
+                         : least_time(work.collective, work.bytes, work.communicator,
                                       shapes_of(graph.grid, work.communicator)));
     }
     PassCosts pass;
@@ -369,8 +389,9 @@ class StepBounds::Tables {
   DataParallelCosts data_costs(const PlanCandidate& c) {
     const WorkloadSpec spec = workload(c);
     const RankGrid grid = grid_of(c.plan);
-    const auto& shapes = shapes_of(
-        grid, c.plan.is_hybrid() ? Communicator::kShard : Communicator::kGradient);
+    const Communicator sharing =
+        c.plan.is_hybrid() ? Communicator::kShard : Communicator::kGradient;
+    const auto& shapes = shapes_of(grid, sharing);
     const auto& of_experts = shapes_of(grid, Communicator::kExpertGradient);
     // A layer without experts, where the first ones have none, has at least what this bound counts of one with them.
     const LayerParameters layer =
@@ -387,8 +408,9 @@ class StepBounds::Tables {
     const auto time = [&](CollectiveKind kind, size_t unit, DataType type) {
       const auto bytes = [&](int64_t count) { return Bytes(count * bytes_per_element(type)); };
       const bool routed = (unit == 1 || unit == 2) && experts > 0;
-      return least_time(kind, bytes(parameters[unit]), shapes) +
-             (routed ? least_time(kind, bytes(experts), of_experts) : 0);
+      return least_time(kind, bytes(parameters[unit]), sharing, shapes) +
+             (routed ? least_time(kind, bytes(experts), Communicator::kExpertGradient, of_experts)
+                     : 0);
     };
     DataParallelCosts costs;
     for (size_t u = 0; u < kUnits; ++u) {
@@ -399,8 +421,8 @@ class StepBounds::Tables {
       costs.all_reduce[u] = time(CollectiveKind::kAllReduce, u, software.gradient_reduce_type);
     }
     if (norm_ == 0) {
-      norm_ =
-          least_time(CollectiveKind::kAllReduce, Bytes(4), shapes_of(grid, Communicator::kWorld));
+      norm_ = least_time(CollectiveKind::kAllReduce, Bytes(4), Communicator::kWorld,
+                         shapes_of(grid, Communicator::kWorld));
     }
     if (c.plan.pp > 1) {
       add_message_shapes(message_stride(c, 1));
@@ -428,8 +450,8 @@ class StepBounds::Tables {
 
   Ticks message(const PlanCandidate& c, int64_t stages) const {
     if (c.plan.pp == 1) return 0;
-    return least_time(CollectiveKind::kSendRecv, workload(c).stage_message(),
-                      message_shapes_.at(message_stride(c, stages)));
+    return least_message_time(workload(c).stage_message(),
+                              message_shapes_.at(message_stride(c, stages)));
   }
 
   Ticks optimizer(const PlanCandidate& c, int64_t parameters, int64_t layers) const {

@@ -55,6 +55,14 @@ const std::vector<SpaceCase>& small_spaces() {
        {"gpus=16", "software.pass_overlap=true"},
        {"parallel.micro_batch=1", "parallel.shard=ZERO1", "training.recompute=NONE"},
        0.5},
+      {"collectives as the scenario says, slow ones",
+       {"gpus=16", "software.dp_overlap=false",
+        "collectives=[{kind: ALL_REDUCE communicator: DP algorithm: \"hierarchical\"}, "
+        "{kind: REDUCE_SCATTER phases {kind: REDUCE_SCATTER group: NODE efficiency: 0.02} "
+        "phases {kind: REDUCE_SCATTER group: RAIL efficiency: 0.1}}, "
+        "{kind: ALL_GATHER communicator: TP algorithm: \"ring\"}]"},
+       {"parallel.micro_batch=1", "parallel.shard=ZERO1", "training.recompute=NONE"},
+       0.75},
       {"nothing hides",
        {"gpus=16", "software.dp_overlap=false"},
        {"parallel.micro_batch=1", "training.schedule=interleaved-1f1b", "training.recompute=NONE"}},
