@@ -79,6 +79,8 @@ struct ClusterSpec {
   bool torus_wraps = true;                 // its ends are joined
   int64_t local_lanes = 1;                 // of a dragonfly: cables between two routers of a group
   int64_t global_lanes = 1;                // and between two groups
+  double detour_share =
+      0.5;  // of its paths between groups that routing "ugal" takes by a third one
   NetworkGraph network;                    // of a graph
   bool in_network_reduction = false;       // switches add up all-reduces (SHARP)
   int64_t queue_pairs = 16;                // a connection

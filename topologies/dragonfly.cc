@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "sim/fabric/fabric_builder.h"
 #include "topologies/cluster_check.h"
+#include "topologies/routing.h"
 
 namespace herdsim {
 namespace {
@@ -19,7 +21,8 @@ struct Shape {
         routers(spec.gpus_per_pod / spec.gpus_per_tor),
         groups(spec.gpus / spec.gpus_per_pod),
         local(spec.local_lanes),
-        global(spec.global_lanes) {}
+        global(spec.global_lanes),
+        detours(groups > 2 ? detour_share(spec) : 0) {}
 
   // The router of `group` that cable `lane` to group `other` is plugged into.
   int64_t gateway(int64_t group, int64_t other, int64_t lane) const {
@@ -27,15 +30,26 @@ struct Shape {
     return (place * global + lane) % routers;
   }
 
+  // Groups to go by; of the destinations of a group as many as the share says, evenly among them.
+  // Negative where a destination is reached minimally.
+  int64_t detour_of(GpuId destination) const {
+    const auto place = static_cast<int64_t>(destination.index()) % (terminals * routers);
+    const auto before = [&](int64_t gpus) {
+      return static_cast<int64_t>(std::floor(detours * static_cast<double>(gpus)));
+    };
+    return before(place + 1) > before(place) ? before(place) : -1;
+  }
+
   int64_t terminals, routers, groups, local, global;
+  double detours;
 };
 
-class MinimalRoutes : public MeshRoutes {
+class DragonflyRoutes : public MeshRoutes {
  public:
   // The links from router a to router b of a group at `locals[a * routers + b]` of the group, and
   // of cable `lane` from group g to h at `globals[(g * groups + h) * lanes + lane]`.
-  MinimalRoutes(const Shape& shape, NodeId first, std::vector<LinkId> locals,
-                std::vector<LinkId> globals)
+  DragonflyRoutes(const Shape& shape, NodeId first, std::vector<LinkId> locals,
+                  std::vector<LinkId> globals)
       : s_(shape), first_(first), locals_(std::move(locals)), globals_(std::move(globals)) {}
 
   void append_path(NodeId from, NodeId to, GpuId destination,
@@ -43,10 +57,20 @@ class MinimalRoutes : public MeshRoutes {
     const int64_t source = number(from), target = number(to);
     const int64_t group = source / s_.routers, other = target / s_.routers;
     if (group == other) return append_local(source, target, path);
-    const auto lane = static_cast<int64_t>(destination.index()) % s_.global;
-    append_local(source, group * s_.routers + s_.gateway(group, other, lane), path);
-    path.push_back(globals_[static_cast<size_t>((group * s_.groups + other) * s_.global + lane)]);
-    append_local(other * s_.routers + s_.gateway(other, group, lane), target, path);
+    const int64_t detour = s_.detour_of(destination);
+    if (detour < 0) {
+      const int64_t there = append_crossing(
+          source, other, static_cast<int64_t>(destination.index()) % s_.global, path);
+      return append_local(there, target, path);
+    }
+    // The groups after this one, without the other.
+    const int64_t ways = s_.groups - 2;
+    const int64_t to_other = (other - group + s_.groups) % s_.groups;
+    const int64_t step = 1 + detour % ways;
+    const int64_t third = (group + step + (step >= to_other ? 1 : 0)) % s_.groups;
+    const int64_t lane = detour / ways % s_.global;
+    const int64_t halfway = append_crossing(source, third, lane, path);
+    append_local(append_crossing(halfway, other, lane, path), target, path);
   }
   bool same_group(NodeId a, NodeId b) const override {
     return number(a) / s_.routers == number(b) / s_.routers;
@@ -55,6 +79,15 @@ class MinimalRoutes : public MeshRoutes {
  private:
   int64_t number(NodeId router) const {
     return static_cast<int64_t>(router.index() - first_.index());
+  }
+  // From a router to the other end of a cable to that group, which is returned.
+  int64_t append_crossing(int64_t from, int64_t to_group, int64_t lane,
+                          std::vector<LinkId>& path) const {
+    const int64_t group = from / s_.routers;
+    append_local(from, group * s_.routers + s_.gateway(group, to_group, lane), path);
+    path.push_back(
+        globals_[static_cast<size_t>((group * s_.groups + to_group) * s_.global + lane)]);
+    return to_group * s_.routers + s_.gateway(to_group, group, lane);
   }
   void append_local(int64_t from, int64_t to, std::vector<LinkId>& path) const {
     if (from == to) return;
@@ -134,7 +167,7 @@ Fabric build_dragonfly(const ClusterSpec& spec) {
   std::vector<LinkId> locals = join_groups_inside(s, spec.nic, routers, builder);
   std::vector<LinkId> globals = join_groups(s, spec.nic, routers, builder);
   builder.set_mesh(
-      std::make_shared<MinimalRoutes>(s, routers.front(), std::move(locals), std::move(globals)));
+      std::make_shared<DragonflyRoutes>(s, routers.front(), std::move(locals), std::move(globals)));
   return std::move(builder).build();
 }
 
@@ -172,6 +205,8 @@ TopologyFacts dragonfly_facts(const ClusterSpec& spec) {
 void append_dragonfly_faults(const ClusterSpec& spec, ClusterCheck& check) {
   check.positive("local_lanes", spec.local_lanes);
   check.positive("global_lanes", spec.global_lanes);
+  if (!(spec.detour_share >= 0 && spec.detour_share <= 1))
+    check.add("detour_share", fmt::format("{}", spec.detour_share), "0 to 1");
   check.multiple("gpus_per_tor", spec.gpus_per_tor, "gpus_per_host", spec.gpus_per_host);
   check.multiple("gpus_per_pod", spec.gpus_per_pod, "gpus_per_tor", spec.gpus_per_tor);
   check.multiple("gpus", spec.gpus, "gpus_per_pod", spec.gpus_per_pod);

@@ -7,10 +7,18 @@
 // global_lanes between any two groups. The global cables of a group are dealt to its routers in
 // turn, in the order of the groups they lead to.
 //
-// Routes are minimal: to the router with a cable to the destination's group, across, and to the
-// destination's router. Which of several cables is the destination's choice. Detours by a third
-// group, which adaptive routing takes when cables are busy, are not modelled: adversarial traffic
-// looks worse here than on such a machine.
+// Minimal routes go to the router with a cable to the destination's group, across, and to the
+// destination's router; which of several cables is the destination's choice. With routing "valiant"
+// all, with "ugal" a share of the destinations are reached by way of a third group, minimally to it
+// and from it; destinations take the other groups in turn. The share is the scenario's: queues,
+// which tell a switch when to detour, are not modelled.
+//
+// Of N GPUs a group, G groups and g cables between two of them, where each group sends to the next
+// one, a GPU gets of its port's rate at most
+//
+//   minimal   g / N                 one bundle of cables carries a group's traffic
+//   share s   g / (N max(1 - s, 2 s / (G - 2)))     a detour crosses two of the other bundles
+//   valiant   g (G - 2) / (2 N)     half, where the cables of a group can carry its GPUs
 #pragma once
 
 #include "topologies/cluster.h"

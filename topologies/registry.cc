@@ -176,7 +176,8 @@ const std::vector<Topology>& topologies() {
       {.name = "dragonfly",
        .help = "Groups of gpus_per_pod GPUs on routers of gpus_per_tor that are all joined to each "
                "other (local_lanes), every two groups joined by global_lanes cables; minimal "
-               "routes. Kim et al., ISCA 2008; HPE Slingshot.",
+               "routes, or detours by a third group (routing valiant, ugal). Kim et al., ISCA "
+               "2008; HPE Slingshot.",
        .is_mesh = true,
        .append_faults = &append_dragonfly_faults,
        .build = &whole<&build_dragonfly>,

@@ -78,6 +78,30 @@ const std::vector<Routing>& routings() {
        .uses_queue_pairs = true,
        .rebalanced = 0,
        .line_share = 1},
+      {.name = "valiant",
+       .help =
+           "On a dragonfly every path between two groups goes by way of a third one: half of the "
+           "best traffic's rate, and of the worst's too. Elsewhere as adaptive.",
+       .provenance = {Evidence::kPublished,
+                      "Valiant, SIAM J. Comput. 1982; Kim et al., ISCA 2008, section 4"},
+       .rule = SpreadRule::kEven,
+       .uses_queue_pairs = false,
+       .rebalanced = 1,
+       .line_share = 0.97,
+       .detours = Routing::Detours::kAll},
+      {.name = "ugal",
+       .help = "On a dragonfly switches send a share of the paths (detour_share) by way of a third "
+               "group, as their queues tell them. Elsewhere as adaptive.",
+       .provenance =
+           {Evidence::kAssumed,
+            "UGAL: Singh, Stanford 2005; Kim et al., ISCA 2008, section 4. The share follows "
+            "from the traffic: 0 where it is even, (groups - 2) / groups where each "
+            "group sends to the next one"},
+       .rule = SpreadRule::kEven,
+       .uses_queue_pairs = false,
+       .rebalanced = 1,
+       .line_share = 0.97,
+       .detours = Routing::Detours::kSome},
   };
   return rows;
 }
@@ -87,6 +111,18 @@ const Routing* find_routing(std::string_view name) {
     if (row.name == name) return &row;
   }
   return nullptr;
+}
+
+double detour_share(const ClusterSpec& spec) {
+  switch (find_routing(spec.routing)->detours) {
+    case Routing::Detours::kNone:
+      return 0;
+    case Routing::Detours::kSome:
+      return spec.detour_share;
+    case Routing::Detours::kAll:
+      return 1;
+  }
+  return 0;
 }
 
 LaneSpread lane_spread(const ClusterSpec& spec) {

@@ -2,11 +2,15 @@
 // finding them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/fabric/graph_algorithms.h"
+#include "sim/network/max_min.h"
 #include "topologies/cluster.h"
 
 namespace herdsim {
@@ -141,6 +145,95 @@ TEST(Dragonfly, spreads_its_global_cables_over_the_routers) {
   EXPECT_EQ(of_router.size(), 36U);
   for (const auto& [router, cables] : of_router) EXPECT_EQ(cables, 2);
   EXPECT_EQ(find_topology("dragonfly")->facts(spec).degree, 2 + 3 + 2);
+}
+
+// Of what their ports carry, that the slowest of these GPUs gets over its route.
+double slowest_share(const ClusterSpec& spec, const std::vector<std::pair<size_t, size_t>>& pairs) {
+  const Fabric fabric = find_topology("dragonfly")->build(spec);
+  std::vector<std::vector<Crossing>> paths;
+  std::vector<FlowPath> flows;
+  std::vector<Bandwidth> capacity;
+  for (const Link link : fabric.links()) capacity.push_back(link.capacity);
+  for (const auto& [from, to] : pairs) {
+    std::vector<LinkId> route;
+    fabric.append_route(GpuId(from), GpuId(to), route);
+    std::set<LinkId> distinct(route.begin(), route.end());
+    EXPECT_EQ(distinct.size(), route.size()) << from << " to " << to;
+    for (size_t i = 1; i < route.size(); ++i) {
+      EXPECT_EQ(fabric.links()[route[i - 1]].to, fabric.links()[route[i]].from)
+          << from << " to " << to;
+    }
+    std::vector<Crossing>& path = paths.emplace_back();
+    for (const LinkId link : route) path.push_back({.link = link, .count = 1});
+  }
+  for (const auto& path : paths) flows.push_back({path});
+  double slowest = 1;
+  for (const Bandwidth rate : max_min_rates(capacity, flows)) {
+    slowest = std::min(slowest, rate.gigabytes_per_second() / spec.nic.gigabytes_per_second());
+  }
+  return slowest;
+}
+
+// 10 groups of 8 GPUs whose cables can carry what they send (9 of a group, many inside).
+ClusterSpec ten_groups() {
+  ClusterSpec spec;
+  spec.topology = "dragonfly";
+  spec.gpus_per_host = 1;
+  spec.gpus_per_tor = 2;
+  spec.gpus_per_pod = 8;
+  spec.local_lanes = 4;
+  spec.gpus = 80;
+  return spec;
+}
+
+std::vector<std::pair<size_t, size_t>> to_the_group_after(size_t groups, const ClusterSpec& spec) {
+  std::vector<std::pair<size_t, size_t>> pairs;
+  const auto gpus = static_cast<size_t>(spec.gpus), group = static_cast<size_t>(spec.gpus_per_pod);
+  for (size_t gpu = 0; gpu < gpus; ++gpu) pairs.emplace_back(gpu, (gpu + groups * group) % gpus);
+  return pairs;
+}
+
+// Kim et al., section 4: where every group sends to the next one, minimal routes are bound by the
+// one cable that joins them; Valiant's give half of the rate, whichever group it is.
+TEST(Dragonfly, carries_the_worst_traffic_as_fast_as_its_detours_allow) {
+  for (size_t after = 1; after < 10; ++after) {
+    ClusterSpec spec = ten_groups();
+    const auto pairs = to_the_group_after(after, spec);
+    EXPECT_NEAR(slowest_share(spec, pairs), 1 / 8.0, 1e-9) << after;
+    spec.routing = "adaptive";
+    EXPECT_NEAR(slowest_share(spec, pairs), 1 / 8.0, 1e-9) << after;
+    spec.routing = "valiant";
+    EXPECT_NEAR(slowest_share(spec, pairs), 1 / 2.0, 1e-9) << after;
+    // A share s of detours: the cable itself carries 8 (1 - s), the others 8 s / 8 twice.
+    spec.routing = "ugal";
+    for (const double share : {0.0, 0.25, 0.5, 0.75, 1.0}) {
+      spec.detour_share = share;
+      // Whole destinations: of 8 s detours over 8 groups each takes one or none.
+      const double on_others = share > 0 ? 2.0 : 0.0;
+      EXPECT_GE(slowest_share(spec, pairs), 1 / std::max({1.0, 8 * (1 - share), on_others}) - 1e-9)
+          << after << ", " << share;
+      EXPECT_LE(slowest_share(spec, pairs), 1 / std::max(1.0, 8 * (1 - share)) + 1e-9)
+          << after << ", " << share;
+    }
+  }
+  // Two cables between two groups carry twice as much.
+  ClusterSpec spec = ten_groups();
+  spec.global_lanes = 2;
+  EXPECT_NEAR(slowest_share(spec, to_the_group_after(1, spec)), 1 / 4.0, 1e-9);
+}
+
+// All destinations in turn: minimal routes use every cable alike, detours cost half.
+TEST(Dragonfly, loses_with_detours_where_traffic_is_even) {
+  ClusterSpec spec = ten_groups();
+  std::vector<std::pair<size_t, size_t>> pairs;
+  for (size_t from = 0; from < 80; ++from) {
+    for (size_t to = 0; to < 80; ++to) {
+      if (from / 8 != to / 8) pairs.emplace_back(from, to);
+    }
+  }
+  const double minimal = slowest_share(spec, pairs);
+  spec.routing = "valiant";
+  EXPECT_LT(slowest_share(spec, pairs), 0.7 * minimal);
 }
 
 TEST(Dragonfly, refuses_groups_that_are_not_full_and_shapes_beyond_memory) {
