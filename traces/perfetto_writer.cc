@@ -83,6 +83,9 @@ class Writer {
     first_phase_iid_ = iid + 1;
     for (const std::string& name : events_.phase_names)
       write_interned(field::kInternedEvents, ++iid, name);
+    first_cluster_iid_ = iid + 1;
+    for (const ClusterSpan& span : trace_.of_cluster)
+      write_interned(field::kInternedEvents, ++iid, printable(span.name));
     first_path_iid_ = iid + 1;
     if (overlay_ != nullptr) {
       for (const std::string& name : overlay_->names)
@@ -175,6 +178,14 @@ class Writer {
     ++counts_.slices;
   }
 
+  void write_cluster_begin(size_t item) {
+    if (options_.annotations) write_annotation(kBytesIid, trace_.of_cluster[item].bytes.count());
+    out_.varint_field(field::kEventType, kSliceBegin);
+    out_.varint_field(field::kEventName, first_cluster_iid_ + item);
+    out_.varint_field(field::kEventTrack, tree_.of_cluster_span[item]);
+    ++counts_.slices;
+  }
+
   void write_end(uint64_t track) {
     out_.varint_field(field::kEventType, kSliceEnd);
     out_.varint_field(field::kEventTrack, track);
@@ -195,6 +206,8 @@ class Writer {
         return write_end(tree_.of_rank[events_.phases[event.item].place]);
       case EventKind::kPathEnd:
         return write_end(tree_.critical_path);
+      case EventKind::kClusterEnd:
+        return write_end(tree_.of_cluster_span[event.item]);
       case EventKind::kSample:
         return write_sample(events_.samples[event.item]);
       case EventKind::kSent:
@@ -208,6 +221,8 @@ class Writer {
         return write_phase_begin(events_.phases[event.item]);
       case EventKind::kPathBegin:
         return write_path_begin(overlay_->critical_path[event.item]);
+      case EventKind::kClusterBegin:
+        return write_cluster_begin(event.item);
       case EventKind::kSpanBegin:
         return write_span_start(event, kSliceBegin);
     }
@@ -248,8 +263,8 @@ class Writer {
   ProtoEncoder& out_;
   PacketWriter packets_;
   PerfettoCounts counts_;
-  uint64_t sent_iid_ = 0, arrived_iid_ = 0, first_phase_iid_ = 0, first_path_iid_ = 0,
-           first_note_iid_ = 0;
+  uint64_t sent_iid_ = 0, arrived_iid_ = 0, first_phase_iid_ = 0, first_cluster_iid_ = 0,
+           first_path_iid_ = 0, first_note_iid_ = 0;
 };
 
 // A path that overlaps itself, or names that are not there, would be read without a word.

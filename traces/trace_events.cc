@@ -57,6 +57,7 @@ class EventBuilder {
   TraceEvents build(const EventChoice& choice) {
     add_spans();
     if (choice.phases) add_phases();
+    add_cluster_spans();
     add_samples();
     if (choice.overlay != nullptr) {
       add_path(choice.overlay->critical_path);
@@ -128,6 +129,13 @@ class EventBuilder {
     for (size_t i = 0; i < out_.phases.size(); ++i) {
       add(out_.phases[i].begin, EventKind::kPhaseBegin, i);
       add(out_.phases[i].end, EventKind::kPhaseEnd, i);
+    }
+  }
+
+  void add_cluster_spans() {
+    for (size_t i = 0; i < trace_.of_cluster.size(); ++i) {
+      add(trace_.of_cluster[i].begin, EventKind::kClusterBegin, i);
+      add(trace_.of_cluster[i].end, EventKind::kClusterEnd, i);
     }
   }
 

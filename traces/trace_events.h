@@ -25,6 +25,7 @@ enum class EventKind : uint8_t {
   kSpanEnd,
   kPhaseEnd,
   kPathEnd,
+  kClusterEnd,
   kSample,
   kSent,         // anchor of an arrow, at the begin of span `item`
   kSpanInstant,  // a span of no length
@@ -32,12 +33,14 @@ enum class EventKind : uint8_t {
   kArrived,  // anchor of an arrow, at the end of span `item`
   kPhaseBegin,
   kPathBegin,
+  kClusterBegin,
   kSpanBegin,
 };
 
 struct TraceEvent {
   int64_t at_ns = 0;
-  // Place in StepTrace::spans, TraceOverlay::critical_path, TraceEvents::phases or ::samples.
+  // Place in StepTrace::spans or ::of_cluster, TraceOverlay::critical_path, TraceEvents::phases or
+  // ::samples.
   uint32_t item = 0;
   EventKind kind = EventKind::kSpanEnd;
 };

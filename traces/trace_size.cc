@@ -80,6 +80,10 @@ int64_t estimated_trace_bytes(const StepTrace& trace, const PerfettoOptions& opt
       body += event_bytes(sample.at.nanoseconds(), typical_track) + kDoubleBytes;
     }
   }
+  for (const ClusterSpan& span : trace.of_cluster) {
+    body += 2 * event_bytes(span.end.nanoseconds(), typical_track) + kCategoryAndNameBytes +
+            annotation_bytes(8) + static_cast<int64_t>(span.name.size()) + kNameBytes + kTrackBytes;
+  }
   int64_t waits = 0;
   if (options.overlay != nullptr) {
     for (const PathSpan& span : options.overlay->critical_path) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <tuple>
 
@@ -43,6 +44,7 @@ class TreeBuilder {
     const uint64_t cluster = add(0, title, 0);
     int32_t order = 0;
     if (with_critical_path) tree_.critical_path = add(cluster, "critical path", order++);
+    order = add_cluster_spans(cluster, order);
     order = add_counters(cluster, order, [](const Counter& c) { return c.of_cluster; });
     add_ranks(cluster, order);
     add_lanes();
@@ -55,6 +57,16 @@ class TreeBuilder {
         {.parent = parent, .name = std::move(name), .order = order, .counter = counter});
     if (parent != 0) tree_.tracks[parent - 1].has_children = true;
     return tree_.tracks.size();
+  }
+
+  int32_t add_cluster_spans(uint64_t cluster, int32_t order) {
+    std::map<std::string, uint64_t> rows;
+    for (const ClusterSpan& span : trace_.of_cluster) {
+      uint64_t& row = rows[span.name];
+      if (row == 0) row = add(cluster, "storage: " + printable(span.name), order++);
+      tree_.of_cluster_span.push_back(row);
+    }
+    return order;
   }
 
   template <class Wanted>

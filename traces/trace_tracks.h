@@ -1,4 +1,5 @@
-// The rows of a trace's picture: cluster > critical path, pod > node > rank > streams and counters.
+// The rows of a trace's picture: cluster > critical path, storage, pod > node > rank > streams and
+// counters.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@ struct TrackTree {
   std::vector<uint64_t> of_rank;
   std::vector<std::array<uint64_t, kStreams>> of_stream;
   std::vector<uint64_t> of_counter;  // by place in StepTrace::counters
+  std::vector<uint64_t> of_cluster_span;  // by place in StepTrace::of_cluster; one row a name
   uint64_t critical_path = 0;        // below the root; 0 without one
 };
 

@@ -92,7 +92,8 @@ struct StorageModel {
   // how long is assumed. Its rates are what clients see, so a byte written counts once.
   double burst_factor = 3.5, burst_s = 60;
   double client_gb_per_s = 5;        // a host's client; assumed, 2 to 8
-  double frontend_gbit_per_s = 400;  // a host's port to the storage network
+  double frontend_gbit_per_s =
+      400;  // a host's port to the storage network; of a scenario, its cluster's
   int64_t files_per_gpu = 1;
   double files_per_second = 10'000;  // of one directory: a metadata shard of Tectonic (FAST'21)
   int64_t directories = 1;

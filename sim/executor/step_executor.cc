@@ -12,18 +12,23 @@ namespace {
 // Jobs side by side.
 class SharedSteps {
  public:
-  explicit SharedSteps(const std::vector<SharingJob>& jobs)
-      : jobs_(jobs), network_(engine_, jobs.front().job.capacity.values(), LinkAccounting::kOn) {
+  SharedSteps(const std::vector<SharingJob>& jobs, const BesideSteps& beside)
+      : jobs_(jobs),
+        network_(engine_, jobs.front().job.capacity.values(), LinkAccounting::kOn),
+        left_(jobs.size()) {
+    for (const Burst& burst : beside.bursts) {
+      bursts_.push_back(std::make_unique<BurstLink>(engine_, network_, burst.link, burst.rates));
+    }
+    flows_ = std::make_unique<BackgroundFlows>(engine_, network_, beside.flows);
     for (const SharingJob& j : jobs) {
       steps_.push_back(std::make_unique<StepRun>(engine_, network_, j.graph, j.costs, j.job,
                                                  j.tuning, j.sms,
                                                  ExecutionChoice{.traced = j.traced}));
     }
     outcomes_.resize(jobs.size());
-    for (const SharingJob& job : jobs) left_ += job.is_background ? 0 : 1;
   }
 
-  std::vector<StepOutcome> run() {
+  SharedOutcome run() {
     // The changes of a link that jobs share are in the list of each.
     for (const CapacityChange& change : jobs_.front().job.changes) {
       engine_.after(change.at,
@@ -31,12 +36,13 @@ class SharedSteps {
     }
     for (size_t j = 0; j < jobs_.size(); ++j)
       engine_.after(jobs_[j].begins, [this, j] { begin(j); });
+    flows_->begin();
     engine_.run();
     for (size_t j = 0; j < jobs_.size(); ++j) {
       if (!outcomes_[j]) outcomes_[j] = steps_[j]->outcome();
     }
-    std::vector<StepOutcome> all;
-    for (std::optional<StepOutcome>& outcome : outcomes_) all.push_back(std::move(*outcome));
+    SharedOutcome all{.steps = {}, .flows = flows_->outcomes()};
+    for (std::optional<StepOutcome>& outcome : outcomes_) all.steps.push_back(std::move(*outcome));
     return all;
   }
 
@@ -48,9 +54,10 @@ class SharedSteps {
   void end(size_t j) {
     if (!outcomes_[j]) {
       outcomes_[j] = steps_[j]->outcome();
-      if (!jobs_[j].is_background) --left_;
+      flows_->end_step(j);
+      --left_;
     }
-    if (left_ == 0 || jobs_[j].is_background) return;
+    if (left_ == 0) return;
     steps_[j]->rewind();
     begin(j);
   }
@@ -60,7 +67,9 @@ class SharedSteps {
   FluidNetwork network_;
   std::vector<std::unique_ptr<StepRun>> steps_;
   std::vector<std::optional<StepOutcome>> outcomes_;
-  size_t left_ = 0;  // whose first step has not ended
+  std::vector<std::unique_ptr<BurstLink>> bursts_;
+  std::unique_ptr<BackgroundFlows> flows_;
+  size_t left_;  // jobs whose first step has not ended
 };
 
 }  // namespace
@@ -79,9 +88,9 @@ StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const F
   return step.outcome();
 }
 
-std::vector<StepOutcome> execute_steps(const std::vector<SharingJob>& jobs) {
+SharedOutcome execute_steps(const std::vector<SharingJob>& jobs, const BesideSteps& beside) {
   HERDSIM_CHECK(!jobs.empty()) << "no jobs";
-  return SharedSteps(jobs).run();
+  return SharedSteps(jobs, beside).run();
 }
 
 }  // namespace herdsim

@@ -20,8 +20,10 @@
 
 #include "sim/base/time.h"
 #include "sim/costing/cost_pass.h"
+#include "sim/executor/background_flows.h"
 #include "sim/executor/critical_path.h"
 #include "sim/metrics/step_result.h"
+#include "sim/network/burst_link.h"
 #include "sim/observe/span.h"
 #include "sim/symmetry/folded_job.h"
 
@@ -92,12 +94,28 @@ struct SharingJob {
   Multiprocessors sms;
   std::vector<RankClassId> traced;
   Duration begins;  // its first step, after the run's begin
-  bool is_background = false;  // runs once, and nobody waits for it
 };
 
-// The first step of each of several jobs that share the network. A job repeats its step until every first step has ended,
-// so that the longest is never alone. Outcomes are in the order of the jobs; `link_bytes` and `events` are of all of them
-// until the first step of the job ended. Requires: each of them ends its step when it is alone.
-std::vector<StepOutcome> execute_steps(const std::vector<SharingJob>& jobs);
+// A link that carries more than it sustains for a while.
+struct Burst {
+  LinkId link;  // index of the link class
+  BurstRates rates;
+};
+
+// What there is on the network beside the steps.
+struct BesideSteps {
+  std::vector<BackgroundFlow> flows = {};
+  std::vector<Burst> bursts = {};
+};
+
+struct SharedOutcome {
+  std::vector<StepOutcome> steps;        // by job
+  std::vector<BackgroundOutcome> flows;  // by flow
+};
+
+// The first step of each of several jobs that share the network. A job repeats its step until every
+// first step has ended, so that the longest is never alone. `link_bytes` and `events` of a step are
+// of everything until it ended. Requires: each of them ends its step when it is alone.
+SharedOutcome execute_steps(const std::vector<SharingJob>& jobs, const BesideSteps& beside = {});
 
 }  // namespace herdsim

@@ -54,7 +54,7 @@ struct LinkUse {
   Bandwidth capacity;  // of one, when the step begins
   Bytes carried;       // by one
   struct Load {
-    std::string transfer;  // "DP all-gather", "PP send"
+    std::string transfer;  // "DP all-gather", "PP send", "save", "other jobs"
     Bytes carried;
   };
   std::vector<Load> loads;  // the largest first; they sum to `carried`
@@ -99,8 +99,9 @@ struct JobShare {
 // A flow between the GPUs of the job and its store, beside the transfers of the step.
 struct StorageFlow {
   std::string what;  // "save", "read"
+  std::string job;   // whose, where it is another one's on the machine
   Bytes bytes;       // of the whole job
-  Duration begins;   // after the step
+  Duration begins;   // after the step of this job
   Duration took;     // to its last byte; what is left when the step has ended has the links for itself
 };
 

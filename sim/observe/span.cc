@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 
 namespace herdsim {
@@ -101,10 +102,25 @@ std::string fault_of_flows(const StepTrace& trace) {
   return "";
 }
 
+std::string fault_of_cluster_spans(const StepTrace& trace) {
+  std::map<std::string, Instant> free;
+  Instant begin;
+  for (const ClusterSpan& span : trace.of_cluster) {
+    if (span.begin < begin) return "\"" + span.name + "\" is out of order";
+    begin = span.begin;
+    if (span.end <= span.begin) return "\"" + span.name + "\" has no length";
+    Instant& row = free[span.name];
+    if (span.begin < row) return "\"" + span.name + "\" overlaps the one before it";
+    row = span.end;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string first_fault(const StepTrace& trace) {
-  for (const auto& check : {fault_of_ranks, fault_of_spans, fault_of_counters, fault_of_flows}) {
+  for (const auto& check : {fault_of_ranks, fault_of_spans, fault_of_counters,
+                            fault_of_cluster_spans, fault_of_flows}) {
     std::string fault = check(trace);
     if (!fault.empty()) return fault;
   }

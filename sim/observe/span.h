@@ -69,17 +69,27 @@ struct RankPlace {
   int64_t tp = 0, cp = 0, pp = 0, dp = 0;
 };
 
+// Something of the whole job beside its ranks, on a row of its own: a save that drains to the
+// store.
+struct ClusterSpan {
+  std::string name;  // "save"; spans of one name are one row and do not overlap
+  Instant begin, end;
+  Bytes bytes;
+};
+
 struct StepTrace {
   std::string title;  // scenario name
   std::vector<std::string> names;
   std::vector<RankPlace> ranks;  // the traced ranks, ascending
   std::vector<Span> spans;  // by rank, then stream, then begin; spans of one stream never overlap
   std::vector<Counter> counters;
+  std::vector<ClusterSpan> of_cluster = {};  // by begin
 };
 
 // What is wrong with a trace, or "" where it keeps every promise above: ranks ascending and known,
 // names in range, no span that ends before it begins or overlaps its neighbour on the stream,
-// samples finite and in order, no receive that ends before its send begins.
+// samples finite and in order, no receive that ends before its send begins; likewise spans of the
+// cluster by name.
 // Complexity: linear in spans and samples, n log n in flows.
 std::string first_fault(const StepTrace& trace);
 

@@ -128,7 +128,11 @@ class Refinement {
       : map_(map) {
     list_crossed_links(machine, map, out_);
     for (const LinkId link : out_.links) {
-      Colour colour = mix64(static_cast<uint64_t>(machine.capacity[link].bytes_per_second()));
+      // Links of two kinds may carry the same at the same rate; whoever asks for use by tier tells
+      // them apart.
+      const auto kind = static_cast<uint64_t>(machine.fabric.links()[link].kind);
+      Colour colour =
+          contribution(static_cast<uint64_t>(machine.capacity[link].bytes_per_second()), kind);
       if (!seen.empty()) colour = mix64(colour + contribution(seen[link.index()], 7));
       link_colour_.push_back(colour);
     }

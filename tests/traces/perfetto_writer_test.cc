@@ -121,6 +121,31 @@ TEST(PerfettoWriter, the_critical_path_has_a_row_below_the_cluster_and_waits_hav
   EXPECT_EQ(on_path, 20);
 }
 
+TEST(PerfettoWriter, what_goes_to_the_store_has_a_row_a_name_below_the_cluster) {
+  StepTrace trace = pipeline_trace(2, 3);
+  const auto at = [](int64_t ns) { return Instant::start() + nanoseconds(ns); };
+  trace.of_cluster = {{"save", at(100), at(900), gigabytes(64)},
+                      {"read", at(200), at(400), gigabytes(3)},
+                      {"save", at(900), at(1000), gigabytes(1)}};
+  for (const PerfettoOptions& options : all_options()) expect_sound(trace, options, "storage");
+  std::vector<std::string> rows;
+  for (const ReadTrace read = read_trace(written(trace, {}));
+       const ReadSlice& slice : read.slices) {
+    const std::string row = read.path(slice.track);
+    if (row.find("storage: ") == std::string::npos) continue;
+    rows.push_back(row);
+    if (slice.begin_ns != 100) continue;
+    EXPECT_EQ(slice.name, "save");
+    EXPECT_EQ(slice.end_ns, 900);
+    EXPECT_EQ(slice.arguments.at("bytes"), 64e9);
+  }
+  EXPECT_THAT(rows, testing::UnorderedElementsAre("cluster: pipeline/storage: save",
+                                                  "cluster: pipeline/storage: read",
+                                                  "cluster: pipeline/storage: save"));
+  trace.of_cluster[2].begin = at(899);
+  EXPECT_NE(first_fault(trace), "");
+}
+
 TEST(PerfettoWriter, what_it_writes_is_sound_for_random_traces) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     for (size_t i = 0; i < all_options().size(); ++i) {

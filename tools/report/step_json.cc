@@ -73,10 +73,12 @@ Json jobs(const StepResult& r) {
 Json storage(const StepResult& r) {
   Json flows = Json::array();
   for (const StorageFlow& flow : r.storage) {
-    flows.push_back({{"flow", flow.what},
-                     {"bytes", flow.bytes.count()},
-                     {"begins_s", flow.begins.seconds()},
-                     {"takes_s", flow.took.seconds()}});
+    Json one = {{"flow", flow.what},
+                {"bytes", flow.bytes.count()},
+                {"begins_s", flow.begins.seconds()},
+                {"takes_s", flow.took.seconds()}};
+    if (!flow.job.empty()) one["job"] = flow.job;
+    flows.push_back(std::move(one));
   }
   return {{"flows", flows},
           {"step_time_without_s", r.without_storage.seconds()},

@@ -194,9 +194,11 @@ std::string storage(const StepResult& r) {
                    {"takes", Align::kRight},
                    {"rate", Align::kRight}});
   for (const StorageFlow& flow : r.storage) {
-    table.add_row({flow.what, to_text(flow.bytes), fixed(flow.begins.seconds(), 4) + " s",
+    table.add_row({flow.job.empty() ? flow.what : fmt::format("{} of {}", flow.what, flow.job),
+                   to_text(flow.bytes), fixed(flow.begins.seconds(), 4) + " s",
                    fixed(flow.took.seconds(), 4) + " s",
-                   fmt::format("{:.4g} GB/s", static_cast<double>(flow.bytes.count()) * 1e-9 / flow.took.seconds())});
+                   fmt::format("{:.4g} GB/s", static_cast<double>(flow.bytes.count()) * 1e-9 /
+                                                  flow.took.seconds())});
   }
   const double without = r.without_storage.seconds();
   return "\n" + table.text() +

@@ -67,6 +67,7 @@ class Derivation {
       note("gpus", "tp * cp * pp * dp");
     }
     weeks();
+    storage_port();
     axis_order(p);
     documents(m_.mutable_training());
     for (int i = 0; i < m_.cluster().degraded_size(); ++i) {
@@ -91,6 +92,39 @@ class Derivation {
           (m_.gpus() + m_.cluster().gpus_per_host() - 1) / m_.cluster().gpus_per_host();
       m_.mutable_recovery()->set_spares((hosts + kHostsASpare - 1) / kHostsASpare);
       note("recovery.spares", "one for 64 hosts");
+    }
+  }
+
+  // A host's way to the storage network is the cluster's, which a save in weeks of training and one
+  // beside a step both take; it may be given by either name.
+  void storage_port() {
+    constexpr std::string_view kPort = "checkpoint.storage.frontend_gigabits_per_second";
+    constexpr std::string_view kOfCluster = "cluster.storage_network.host_gigabits_per_second";
+    constexpr double kNoBound = 1e5;  // Gb/s: beyond what a client could use
+    spec::Storage* storage = m_.mutable_checkpoint()->mutable_storage();
+    spec::StorageNetwork* network = m_.mutable_cluster()->mutable_storage_network();
+    const bool over_training = network->path() == spec::StorageNetwork::TRAINING;
+    if (!storage->has_frontend_gigabits_per_second()) {
+      storage->set_frontend_gigabits_per_second(
+          over_training ? m_.cluster().nic_gigabits_per_second() *
+                              static_cast<double>(m_.cluster().gpus_per_host())
+                        : network->host_gigabits_per_second());
+      return note(std::string(kPort),
+                  over_training ? "all NICs of a host" : std::string(kOfCluster));
+    }
+    if (over_training) return;
+    const double port = storage->frontend_gigabits_per_second();
+    const Origin* of_cluster = report_.origins().find(kOfCluster);
+    const bool is_given = of_cluster != nullptr && !of_cluster->comment.starts_with("default") &&
+                          !of_cluster->comment.starts_with("catalog");
+    if (!is_given) {
+      network->set_host_gigabits_per_second(std::min(port, kNoBound));
+      report_.origins().set(std::string(kOfCluster), {.comment = std::string(kPort)});
+    } else if (port != network->host_gigabits_per_second()) {
+      report_.add(kPort,
+                  fmt::format("{} Gb/s, and {} says {}", port, kOfCluster,
+                              network->host_gigabits_per_second()),
+                  "one of the two, or the same in both");
     }
   }
 
@@ -299,10 +333,14 @@ class OtherJobReader {
                    fmt::format("cluster.{}", fmt::join(kOwnOfCluster, ", cluster.")));
     }
     sets.emplace_back("other_jobs=");
+    // Its own cluster may have none.
+    sets.push_back(
+        fmt::format("cluster.storage_network.servers={}", machine_.storage.servers));
     try {
       Scenario job = resolve(find_spec(CatalogKind::kScenarios, located(m.scenario())), sets);
       job.cluster = machine_for(job.cluster, machine_);
-      job.other_traffic = {};
+      // Constant shares of links are of the machine.
+      job.other_traffic.tor_uplinks = job.other_traffic.pod_uplinks = 0;
       if (m.has_name()) job.name = m.name();
       hosts_.take_from(&job.cluster);
       place(std::move(job), seconds_rounded_up(m.begins_s()), path, jobs);

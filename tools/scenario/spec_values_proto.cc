@@ -131,6 +131,7 @@ void to_message(const ClusterSpec& c, spec::Cluster* m) {
   m->set_torus_wraps(c.torus_wraps);
   m->set_local_lanes(c.local_lanes);
   m->set_global_lanes(c.global_lanes);
+  m->set_detour_share(c.detour_share);
   m->set_in_network_reduction(c.in_network_reduction);
   m->set_queue_pairs(c.queue_pairs);
   m->set_routing(c.routing);
@@ -351,41 +352,42 @@ StorageNetwork storage_from_message(const spec::StorageNetwork& m) {
 }
 
 ClusterSpec cluster_from_message(const spec::Cluster& m) {
-  ClusterSpec cluster{.name = m.name(),
-                      .topology = m.topology(),
-                      .gpus = m.gpus(),
-                      .gpus_per_host = m.gpus_per_host(),
-                      .gpus_per_tor = m.gpus_per_tor(),
-                      .gpus_per_pod = m.gpus_per_pod(),
-                      .tor_uplinks = m.tor_uplinks(),
-                      .pod_oversubscription = m.pod_oversubscription(),
-                      .rails = m.rails(),
-                      .planes = m.planes(),
-                      .switch_ports = m.switch_ports(),
-                      .nvlink = gigabytes(m.nvlink_gigabytes_per_second()),
-                      .nic = gigabits(m.nic_gigabits_per_second()),
-                      .nic_efficiency = m.nic_efficiency(),
-                      .pcie = gigabytes(m.pcie_gigabytes_per_second()),
-                      .placement = enum_cast<PlacementKind>(m.placement()),
-                      .unavailable_hosts = {m.unavailable_hosts().begin(),
-                                            m.unavailable_hosts().end()},
-                      .unavailable_fraction = m.unavailable_fraction(),
-                      .torus = {m.torus().begin(), m.torus().end()},
-                      .torus_wraps = m.torus_wraps(),
-                      .local_lanes = m.local_lanes(),
-                      .global_lanes = m.global_lanes(),
-                      .network = network_from_message(m.network()),
-                      .in_network_reduction = m.in_network_reduction(),
-                      .queue_pairs = m.queue_pairs(),
-                      .routing = m.routing(),
-                      .nccl_version = m.nccl_version(),
-                      .buffers = m.buffers(),
-                      .send_window = kibibytes(m.send_window_kib()),
-                      .collective_window = kibibytes(m.collective_window_kib()),
-                      .tor_round_trip_us = m.tor_round_trip_us(),
-                      .pod_round_trip_us = m.pod_round_trip_us(),
-                      .core_round_trip_us = m.core_round_trip_us(),
-                      .storage = storage_from_message(m.storage_network())};
+  ClusterSpec cluster{
+      .name = m.name(),
+      .topology = m.topology(),
+      .gpus = m.gpus(),
+      .gpus_per_host = m.gpus_per_host(),
+      .gpus_per_tor = m.gpus_per_tor(),
+      .gpus_per_pod = m.gpus_per_pod(),
+      .tor_uplinks = m.tor_uplinks(),
+      .pod_oversubscription = m.pod_oversubscription(),
+      .rails = m.rails(),
+      .planes = m.planes(),
+      .switch_ports = m.switch_ports(),
+      .nvlink = gigabytes(m.nvlink_gigabytes_per_second()),
+      .nic = gigabits(m.nic_gigabits_per_second()),
+      .nic_efficiency = m.nic_efficiency(),
+      .pcie = gigabytes(m.pcie_gigabytes_per_second()),
+      .placement = enum_cast<PlacementKind>(m.placement()),
+      .unavailable_hosts = {m.unavailable_hosts().begin(), m.unavailable_hosts().end()},
+      .unavailable_fraction = m.unavailable_fraction(),
+      .torus = {m.torus().begin(), m.torus().end()},
+      .torus_wraps = m.torus_wraps(),
+      .local_lanes = m.local_lanes(),
+      .global_lanes = m.global_lanes(),
+      .detour_share = m.detour_share(),
+      .network = network_from_message(m.network()),
+      .in_network_reduction = m.in_network_reduction(),
+      .queue_pairs = m.queue_pairs(),
+      .routing = m.routing(),
+      .nccl_version = m.nccl_version(),
+      .buffers = m.buffers(),
+      .send_window = kibibytes(m.send_window_kib()),
+      .collective_window = kibibytes(m.collective_window_kib()),
+      .tor_round_trip_us = m.tor_round_trip_us(),
+      .pod_round_trip_us = m.pod_round_trip_us(),
+      .core_round_trip_us = m.core_round_trip_us(),
+      .storage = storage_from_message(m.storage_network())};
   for (const spec::Degraded& m_part : m.degraded()) {
     cluster.degraded.push_back(degradation_from_message(m_part));
   }

@@ -22,7 +22,6 @@ void to_message(const StorageModel& s, spec::Storage* m) {
   m->set_burst_factor(s.burst_factor);
   m->set_burst_s(s.burst_s);
   m->set_client_gigabytes_per_second(s.client_gb_per_s);
-  m->set_frontend_gigabits_per_second(s.frontend_gbit_per_s);
   m->set_files_per_gpu(s.files_per_gpu);
   m->set_files_per_second(s.files_per_second);
   m->set_directories(s.directories);

@@ -85,7 +85,7 @@ MachineState machine_of(const Scenario& scenario) {
     state.placements.push_back(placement_of(other.scenario));
   state.links = conditions_of(scenario, state);
   leave_other_traffic(state.fabric, scenario.other_traffic, state.links);
-  if (scenario.other_traffic.has_storage()) {
+  if (has_storage_flows(scenario)) {
     set_disk_rates(scenario, state);
     state.storage_shares_hosts = state.fabric.storage()->over_training;
   }

@@ -48,6 +48,11 @@ Bytes volume_of(const RunStep& step, const FoldedLane& lane, uint32_t transfer, 
   return plan_collective(CollectiveKind::kSendRecv, w.bytes, shape, step.tuning).volume;
 }
 
+constexpr std::string_view kOtherJobs = "other jobs";
+
+// Capacity and loads of disks are counted in crossings, as many as this a byte.
+int64_t counts_a_byte(LinkKind kind) { return kind == LinkKind::kDisks ? kDiskCrossings : 1; }
+
 // Names links by what is at their lower end.
 class LinkNames {
  public:
@@ -113,7 +118,10 @@ class LinkUses {
  public:
   explicit LinkUses(const RunStep& step) : step_(step) {
     loads_.resize(step.job.representative_link.size());
+    rounding_.resize(loads_.size());
     for (const TransferRuns& runs : step.outcome.transfers) add(runs);
+    for (const BesideFlow& flow : step.flows) add(flow);
+    if (step.shares) add_others();
     for (size_t l = 0; l < loads_.size(); ++l) {
       const LinkId link = step.job.representative_link[l];
       add_links(link, link.index(), step.job.links_of_class[l], loads_[l]);
@@ -137,10 +145,10 @@ class LinkUses {
       LinkUse use{.tier = std::string(link_kind_name(kind)),
                   .first = names.name(alike.first, alike.links.up > 0 && alike.links.down > 0),
                   .links = alike.links.up + alike.links.down,
-                  .capacity = Bandwidth::from_bytes_per_second(capacity)};
+                  .capacity = Bandwidth::from_bytes_per_second(capacity / counts_a_byte(kind))};
       for (const auto& [label, bytes] : loads) {
-        use.loads.push_back({label, Bytes(bytes)});
-        use.carried += Bytes(bytes);
+        use.loads.push_back({label, Bytes(bytes / counts_a_byte(kind))});
+        use.carried += use.loads.back().carried;
       }
       std::stable_sort(use.loads.begin(), use.loads.end(),
                        [](const auto& a, const auto& b) { return a.carried > b.carried; });
@@ -168,6 +176,27 @@ class LinkUses {
     }
     for (const OwnLinks& own : lane.own_links) {
       own_[{runs.lane, runs.transfer, own.kind}][label] += bytes * own.count;
+    }
+  }
+
+  void add(const BesideFlow& beside) {
+    const FoldedLane& lane = beside.flow.job.lanes.front();
+    for (size_t t = 0; t < lane.transfers.size(); ++t) {
+      const int64_t moved = beside.outcome.moved[t].count();
+      if (moved == 0) continue;
+      for (const Crossing& crossing : lane.path(lane.transfers[t])) {
+        loads_[crossing.link.index()][std::string(beside.label)] += moved * crossing.count;
+        rounding_[crossing.link.index()] += crossing.count;
+      }
+    }
+  }
+  // On links that this job uses.
+  void add_others() {
+    for (size_t l = 0; l < loads_.size(); ++l) {
+      if (loads_[l].empty()) continue;
+      int64_t others = step_.outcome.link_bytes[LinkId(l)].count();
+      for (const auto& [_, bytes] : loads_[l]) others -= bytes;
+      if (others > rounding_[l]) loads_[l][std::string(kOtherJobs)] = others;
     }
   }
 
@@ -205,6 +234,8 @@ class LinkUses {
 
   const RunStep& step_;
   std::vector<Loads> loads_;  // of one link, by link class
+  // Bytes that flows on their way may have moved more than is counted: one a crossing.
+  std::vector<int64_t> rounding_;
   std::map<OwnKey, Loads> own_;
   std::map<AlikeKey, Alike> alike_;
 };
@@ -271,6 +302,65 @@ void fill_collisions(const RunStep& step, StepResult& result) {
   }
 }
 
+namespace {
+
+// Changes of the load of one link, GB/s, by instant.
+class LinkLoad {
+ public:
+  LinkLoad(const RunStep& step, LinkId link) : step_(step), link_(link) {
+    for (const TransferSpan& move : step.outcome.moves) add(move);
+    for (const BesideFlow& flow : step.flows) add(flow);
+  }
+
+  std::vector<CounterSample> samples() const {
+    std::vector<CounterSample> samples;
+    double load = 0;
+    for (const auto& [at, change] : changes_) {
+      load += change;
+      samples.push_back({at, std::max(0.0, load)});
+    }
+    return samples;
+  }
+
+ private:
+  void add(const TransferSpan& move) {
+    const FoldedLane& lane = step_.job.lanes[move.lane];
+    const double seconds = (move.end - move.begin).seconds();
+    const int64_t count = crossings(lane, move.transfer);
+    if (count == 0 || seconds <= 0) return;
+    const Bytes volume = volume_of(step_, lane, move.transfer, move.work);
+    const double rate = static_cast<double>(volume.count() * count) / seconds * 1e-9;
+    changes_[move.begin] += rate;
+    changes_[move.end] -= rate;
+  }
+  void add(const BesideFlow& beside) {
+    const FoldedLane& lane = beside.flow.job.lanes.front();
+    std::vector<double> rates(lane.transfers.size(), 0);
+    for (const RateChange& change : beside.outcome.rates) {
+      const int64_t count = crossings(lane, change.transfer);
+      if (count == 0) continue;
+      const double rate =
+          change.rate.gigabytes_per_second() * static_cast<double>(count) /
+          static_cast<double>(counts_a_byte(
+              step_.fabric.links()[step_.job.representative_link[link_.index()]].kind));
+      changes_[change.at] += rate - rates[change.transfer];
+      rates[change.transfer] = rate;
+    }
+  }
+  int64_t crossings(const FoldedLane& lane, uint32_t transfer) const {
+    for (const Crossing& crossing : lane.path(lane.transfers[transfer])) {
+      if (crossing.link == link_) return crossing.count;
+    }
+    return 0;
+  }
+
+  const RunStep& step_;
+  const LinkId link_;
+  std::map<Instant, double> changes_;
+};
+
+}  // namespace
+
 std::vector<Counter> link_counters(const RunStep& step) {
   // The class that carried most for its capacity, by tier.
   const FoldedJob& job = step.job;
@@ -287,30 +377,29 @@ std::vector<Counter> link_counters(const RunStep& step) {
   const LinkNames names(step.fabric);
   std::vector<Counter> counters;
   for (const auto& [kind, l] : busiest) {
-    std::map<int64_t, double> steps;  // change of the load, by instant
-    for (const TransferSpan& move : step.outcome.moves) {
-      const FoldedLane& lane = job.lanes[move.lane];
-      for (const Crossing& crossing : lane.path(lane.transfers[move.transfer])) {
-        const double seconds = (move.end - move.begin).seconds();
-        if (crossing.link != LinkId(l) || seconds <= 0) continue;
-        const Bytes volume = volume_of(step, lane, move.transfer, move.work);
-        const double rate = static_cast<double>(volume.count() * crossing.count) / seconds * 1e-9;
-        steps[(move.begin - Instant::start()).nanoseconds()] += rate;
-        steps[(move.end - Instant::start()).nanoseconds()] -= rate;
-      }
-    }
     Counter counter{.of_cluster = true,
                     .name = std::string(link_kind_name(kind)) + ": " +
-                            names.name(job.representative_link[l], false),
-                    .unit = "GB/s"};
-    double load = 0;
-    for (const auto& [at, change] : steps) {
-      load += change;
-      counter.samples.push_back({Instant::start() + nanoseconds(at), std::max(0.0, load)});
-    }
+                            names.name(job.representative_link[l], kind == LinkKind::kDisks),
+                    .unit = "GB/s",
+                    .samples = LinkLoad(step, LinkId(l)).samples()};
     if (!counter.samples.empty()) counters.push_back(std::move(counter));
   }
   return counters;
+}
+
+std::vector<ClusterSpan> storage_spans(const RunStep& step) {
+  std::vector<ClusterSpan> spans;
+  for (const BesideFlow& beside : step.flows) {
+    const FoldedLane& lane = beside.flow.job.lanes.front();
+    Bytes bytes;
+    for (const FoldedTransfer& t : lane.transfers)
+      bytes += beside.flow.plans[t.shape].volume * t.instances;
+    const Instant begin = Instant::start() + beside.flow.begins;
+    spans.push_back({std::string(beside.label), begin, begin + beside.outcome.took, bytes});
+  }
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const ClusterSpan& a, const ClusterSpan& b) { return a.begin < b.begin; });
+  return spans;
 }
 
 }  // namespace herdsim

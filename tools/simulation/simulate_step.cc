@@ -148,6 +148,11 @@ std::vector<std::string> unmodelled_parts(const Scenario& scenario) {
     parts.push_back("cluster.routing: " + cluster.routing + " hashes nothing on a " +
                     cluster.topology + ": paths are fixed, cables side by side shared evenly");
   }
+  const bool is_dragonfly = cluster.topology == "dragonfly";
+  if (!is_dragonfly && find_routing(cluster.routing)->detours != Routing::Detours::kNone) {
+    parts.push_back("cluster.routing: a " + cluster.topology + " has no third group for " +
+                    cluster.routing + " to go by: it is adaptive");
+  }
   const MeasuredNetwork& measured = scenario.measured_network;
   if (!cluster.torus.empty() &&
       std::max({measured.all_reduce, measured.all_gather, measured.reduce_scatter}) > Bandwidth()) {
@@ -218,10 +223,17 @@ std::string dtype_of(const Training& training) {
   return lower_case(data_type_name(training.precision));
 }
 
+// What is on the links beside a job's own step.
+struct Company {
+  std::span<const BesideFlow> flows = {};
+  bool other_jobs = false;
+};
+
 // What the step of one job says. Takes the job's graph and costs: nothing needs them any more. The job may be a shorter
 // one that the outcome was found by: what does not depend on the number of micro-batches is its.
 StepSimulation answer(const Scenario& scenario, JobOnMachine& job, const MachineState& machine, const FoldedJob& folded,
-                      const StepOutcome& outcome, const StepOptions& options) {
+                      const StepOutcome& outcome, const StepOptions& options,
+                      const Company& company = {}) {
   throw_deadlock(scenario, outcome.deadlock, outcome.is_cut_off);
   check_step_length(scenario, outcome.makespan);
   StepSimulation out;
@@ -244,8 +256,8 @@ StepSimulation answer(const Scenario& scenario, JobOnMachine& job, const Machine
   result.memory_capacity = scenario.profile.hbm;
   result.simulated_ranks = static_cast<int64_t>(folded.ranks.size());
   result.events = outcome.events;
-  const RunStep run{job.graph,  folded, machine.fabric, job.placement, machine.links.capacity,
-                    job.tuning, outcome};
+  const RunStep run{job.graph,  folded,  machine.fabric, job.placement,     machine.links.capacity,
+                    job.tuning, outcome, company.flows,  company.other_jobs};
   fill_link_use(run, result);
   fill_collisions(run, result);
   out.transfers = transfer_lines(job.graph, folded, job.tuning);
@@ -263,6 +275,7 @@ StepSimulation answer(const Scenario& scenario, JobOnMachine& job, const Machine
         make_step_trace(scenario, job.graph, job.costs, folded, machine.fabric, job.placement,
                         options.traced_ranks, traced_classes(folded, options), outcome);
     out.trace.counters = link_counters(run);
+    out.trace.of_cluster = storage_spans(run);
     out.passes = schedule_passes(out.trace, memory);
     add_counters(out.passes, out.trace);
     add_power(scenario.profile, scenario.gpus, clocks_of(out.trace, folded), out.trace);
@@ -300,32 +313,32 @@ void throw_endless(const StepResult& result, const StorageJob& flow, const std::
   faults.throw_if_any();
 }
 
-// What the flows to and from the store did beside the step. The next one waits for its data.
+std::string_view label_of(const StorageJob& flow) {
+  return flow.access == StoreAccess::kWrite ? "save" : "read";
+}
+
+// What flows to and from the store of one job did beside its step. Its next step waits for its
+// data.
 void fill_storage(const Scenario& scenario, const std::vector<std::unique_ptr<StorageJob>>& flows,
-                  std::span<const StepOutcome> outcomes, Duration without, StepResult& result) {
+                  std::span<const BackgroundOutcome> outcomes, size_t of_job, StepResult& result) {
   for (size_t f = 0; f < flows.size(); ++f) {
-    const bool write = flows[f]->access == StoreAccess::kWrite;
-    const Duration took = outcomes[f].makespan;
-    if (!outcomes[f].deadlock.empty()) {
+    if (flows[f]->of_job != of_job) continue;
+    const Duration took = outcomes[f].took;
+    if (outcomes[f].is_stalled) {
       throw_endless(result, *flows[f], "never ends: a GPU gets less than a byte a second");
     }
-    result.storage.push_back({.what = write ? "save" : "read",
+    result.storage.push_back({.what = std::string(label_of(*flows[f])),
+                              .job = of_job == 0 ? "" : result.scenario,
                               .bytes = flows[f]->bytes,
                               .begins = flows[f]->begins,
                               .took = took});
-    if (write) continue;
+    if (flows[f]->access == StoreAccess::kWrite) continue;
     const Duration wait = std::max(Duration::zero(), took - result.step_time);
     if (result.step_time + wait > longest_step(scenario)) {
       throw_endless(result, *flows[f], "takes " + to_text(took));
     }
     add_wait(wait, result);
   }
-  if (!flows.empty()) result.without_storage = without;
-}
-
-Duration step_without_storage(Scenario scenario, bool fold) {
-  scenario.other_traffic.saving = scenario.other_traffic.loading = false;
-  return simulate_step(scenario, {.fold = fold}).result.step_time;
 }
 
 // All jobs of the machine at once, after each of them alone: what sharing costs is the difference,
@@ -353,8 +366,11 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
     jobs.push_back(std::make_unique<JobOnMachine>(of, machine, j));
   }
   check_repeated_steps(scenario, shares);
-  const std::vector<std::unique_ptr<StorageJob>> flows =
-      storage_jobs(*jobs.front(), shares.front().alone);
+  std::vector<std::unique_ptr<StorageJob>> flows;
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    for (auto& flow : storage_jobs(*jobs[j], j, shares[j].begins, shares[j].alone))
+      flows.push_back(std::move(flow));
+  }
   std::vector<JobMap> maps;
   for (const auto& job : jobs) maps.push_back(map_job(job->graph, job->machine));
   std::vector<MappedJob> mapped;
@@ -376,26 +392,44 @@ StepSimulation simulate_together(const Scenario& scenario, const MachineState& m
                        jobs[j]->sms,
                        traced_classes(folded[j], j == 0 ? options : untraced), shares[j].begins});
   }
-  for (size_t f = 0; f < flows.size(); ++f)
-    sharing.push_back(flows[f]->sharing(folded[jobs.size() + f]));
-  const std::vector<StepOutcome> outcomes = execute_steps(sharing);
+  const bool traces = !options.traced_ranks.empty();
+  BesideSteps beside;
+  for (size_t f = 0; f < flows.size(); ++f) {
+    beside.flows.push_back(
+        flows[f]->flow(folded[jobs.size() + f], traces && flows[f]->of_job == 0));
+  }
+  if (!flows.empty()) {
+    if (const auto burst = disk_burst(scenario, machine.fabric, folded.front()))
+      beside.bursts.push_back(*burst);
+  }
+  const SharedOutcome outcomes = execute_steps(sharing, beside);
   StepSimulation out;
   for (size_t j = 0; j < jobs.size(); ++j) {
-    StepSimulation of_job =
-        answer(jobs[j]->scenario, *jobs[j], machine, folded[j], outcomes[j], j == 0 ? options : untraced);
-    if (j == 0) {
-      const Duration without = jobs.size() == 1 || flows.empty()
-                                   ? shares.front().alone
-                                   : step_without_storage(scenario, options.fold);
-      fill_storage(scenario, flows, std::span(outcomes).subspan(jobs.size()), without, of_job.result);
+    std::vector<BesideFlow> own;
+    for (size_t f = 0; f < flows.size(); ++f) {
+      if (flows[f]->of_job == j)
+        own.push_back({label_of(*flows[f]), beside.flows[f], outcomes.flows[f]});
     }
+    StepSimulation of_job =
+        answer(jobs[j]->scenario, *jobs[j], machine, folded[j], outcomes.steps[j],
+               j == 0 ? options : untraced,
+               {.flows = own, .other_jobs = j == 0 && jobs.size() > 1});
+    fill_storage(jobs[j]->scenario, flows, outcomes.flows, j, of_job.result);
     shares[j].step_time = of_job.result.step_time;
     shares[j].mfu = of_job.result.mfu_causal();
     if (j == 0) {
       out = std::move(of_job);
     } else {
+      const std::vector<StorageFlow>& storage = of_job.result.storage;
+      out.result.storage.insert(out.result.storage.end(), storage.begin(), storage.end());
       out.others.push_back(std::move(of_job.result));
     }
+  }
+  if (!flows.empty()) {
+    out.result.without_storage =
+        jobs.size() == 1 ? shares.front().alone
+                         : simulate_step(without_storage_flows(scenario), {.fold = options.fold})
+                               .result.step_time;
   }
   if (jobs.size() > 1) out.result.jobs = std::move(shares);
   return out;
@@ -483,7 +517,7 @@ Duration loader_wait(const Scenario& scenario, Duration step) {
 StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options,
                              MachineMemo& machines) {
   const auto begin = std::chrono::steady_clock::now();
-  const bool is_alone = scenario.other_jobs.empty() && !scenario.other_traffic.has_storage();
+  const bool is_alone = scenario.other_jobs.empty() && !has_storage_flows(scenario);
   StepSimulation out = is_alone
                            ? simulate_on(*machines.of(scenario), scenario, options)
                            : simulate_together(scenario, machine_of(scenario), options);

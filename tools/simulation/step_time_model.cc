@@ -8,6 +8,7 @@
 
 #include "sim/base/error.h"
 #include "tools/simulation/simulate_step.h"
+#include "tools/simulation/storage_flows.h"
 #include "workloads/lowering.h"
 
 namespace herdsim {
@@ -36,12 +37,6 @@ bool shrink(Scenario& scenario, int64_t replicas_away) {
   return faults.empty();
 }
 
-// Weeks have most of their steps between saves.
-Scenario between_saves(Scenario scenario) {
-  scenario.other_traffic.saving = scenario.other_traffic.loading = false;
-  return scenario;
-}
-
 bool only_computes_slower(const Condition& condition) {
   return condition.clock_permille == 1000 && condition.replicas_away == 0 &&
          std::all_of(condition.slow.begin(), condition.slow.end(),
@@ -54,17 +49,18 @@ SimulatedStepTime::SimulatedStepTime(const Scenario& scenario) : scenario_(scena
 
 const SlowedJob& SimulatedStepTime::slowed_job() const {
   std::call_once(slowed_made_,
-                 [&] { slowed_ = std::make_unique<const SlowedJob>(between_saves(scenario_)); });
+                 [&] { slowed_ = std::make_unique<const SlowedJob>(without_storage_flows(scenario_)); });
   return *slowed_;
 }
 
+// Weeks have most of their steps between saves.
 Duration SimulatedStepTime::step_time(const Condition& condition) const {
   if (!condition.slow.empty() && only_computes_slower(condition) &&
-      SlowedJob::is_possible(between_saves(scenario_))) {
+      SlowedJob::is_possible(without_storage_flows(scenario_))) {
     const double seconds = slowed_job().step_time(condition.slow).seconds();
     return seconds_rounded_up(seconds * condition.job_permille / 1000.0);
   }
-  Scenario scenario = between_saves(scenario_);
+  Scenario scenario = without_storage_flows(scenario_);
   scenario.software.clock_factor *= condition.clock_permille / 1000.0;
   const int64_t replicas = scenario.plan.dp;
   double spread = 1;

@@ -53,35 +53,49 @@ Machine machine_beside(const Machine& of_job) {
 
 }  // namespace
 
-StorageJob::StorageJob(const JobOnMachine& job, StoreAccess its_access, Bytes its_bytes,
-                       Duration its_begin)
-    : access(its_access),
+StorageJob::StorageJob(const JobOnMachine& job, size_t its_job, StoreAccess its_access,
+                       Bytes its_bytes, Duration its_begin)
+    : of_job(its_job),
+      access(its_access),
       bytes(its_bytes),
       begins(its_begin),
       graph(storage_graph(job.scenario, access, bytes)),
-      costs(cost_graph(graph, job.scenario.profile, job.scenario.software)),
       machine(machine_beside(job.machine)),
-      map(map_job(graph, machine)),
-      sms(job.sms) {}
+      map(map_job(graph, machine)) {}
 
-SharingJob StorageJob::sharing(const FoldedJob& folded) const {
-  return {.graph = graph,
-          .costs = costs,
-          .job = folded,
-          .tuning = machine.tuning,
-          .sms = sms,
-          .traced = {},
-          .begins = begins,
-          .is_background = true};
+BackgroundFlow StorageJob::flow(const FoldedJob& folded, bool keeps_rates) const {
+  BackgroundFlow flow{
+      .job = folded, .plans = {}, .begins = begins, .of_job = of_job, .keeps_rates = keeps_rates};
+  for (const GroupShape& shape : folded.lanes.front().shapes) {
+    flow.plans.push_back(plan_of(graph.works[WorkId(0)], shape, machine.tuning));
+  }
+  return flow;
 }
 
-std::vector<std::unique_ptr<StorageJob>> storage_jobs(const JobOnMachine& job, Duration step) {
+bool has_storage_flows(const Scenario& scenario) {
+  return scenario.other_traffic.has_storage() ||
+         std::any_of(
+             scenario.other_jobs.begin(), scenario.other_jobs.end(),
+             [](const OtherJob& other) { return other.scenario.other_traffic.has_storage(); });
+}
+
+Scenario without_storage_flows(Scenario scenario) {
+  scenario.other_traffic.saving = scenario.other_traffic.loading = false;
+  for (OtherJob& other : scenario.other_jobs) {
+    other.scenario.other_traffic.saving = other.scenario.other_traffic.loading = false;
+  }
+  return scenario;
+}
+
+std::vector<std::unique_ptr<StorageJob>> storage_jobs(const JobOnMachine& job, size_t of_job,
+                                                      Duration begins, Duration step) {
   const OtherTraffic& traffic = job.scenario.other_traffic;
   const CheckpointRequest& checkpoint = job.scenario.checkpoint;
   std::vector<std::unique_ptr<StorageJob>> jobs;
-  const auto add = [&](StoreAccess access, double bytes, Duration begins) {
+  const auto add = [&](StoreAccess access, double bytes, Duration after) {
     const auto whole = Bytes(std::llround(bytes));
-    if (whole > Bytes()) jobs.push_back(std::make_unique<StorageJob>(job, access, whole, begins));
+    if (whole <= Bytes()) return;
+    jobs.push_back(std::make_unique<StorageJob>(job, of_job, access, whole, begins + after));
   };
   if (traffic.saving) {
     add(StoreAccess::kWrite, static_cast<double>(checkpoint.bytes.count()) * traffic.save_left,
@@ -95,25 +109,20 @@ std::vector<std::unique_ptr<StorageJob>> storage_jobs(const JobOnMachine& job, D
 }
 
 void set_disk_rates(const Scenario& scenario, MachineState& state) {
-  const SharedStore store = shared_store(scenario.checkpoint.storage);
-  const StoragePart& part = *state.fabric.storage();
-  const LinkId disks = state.fabric.nodes()[part.disks].down();
-  const bool peaks = store.burst > Duration::zero() && store.burst_factor > 1;
-  // A peak of more than 2^63 / 100 bytes a second is none.
-  const auto counted = [](Bandwidth rate) {
-    constexpr auto kMost = int64_t{1} << 56;
-    return Bandwidth::from_bytes_per_second(std::min(rate.bytes_per_second(), kMost)) *
-           kDiskCrossings;
-  };
-  state.links.capacity[disks] = counted(peaks ? store.peak() : store.sustained);
-  if (!peaks) return;
-  // The credit lasts at least that long, whenever the flows begin.
-  std::vector<CapacityChange>& changes = state.links.changes;
-  changes.push_back({store.burst, disks, counted(store.sustained)});
-  std::stable_sort(changes.begin(), changes.end(),
-                   [](const CapacityChange& a, const CapacityChange& b) {
-                     return std::pair(a.at, a.link) < std::pair(b.at, b.link);
-                   });
+  const LinkId disks = state.fabric.nodes()[state.fabric.storage()->disks].down();
+  const BurstRates rates = burst_rates(shared_store(scenario.checkpoint.storage), kDiskCrossings);
+  state.links.capacity[disks] = rates.depth > Bytes() ? rates.peak : rates.sustained;
+}
+
+std::optional<Burst> disk_burst(const Scenario& scenario, const Fabric& fabric,
+                                const FoldedJob& folded) {
+  const BurstRates rates = burst_rates(shared_store(scenario.checkpoint.storage), kDiskCrossings);
+  if (rates.depth <= Bytes()) return std::nullopt;
+  const std::vector<LinkId>& links = folded.representative_link;
+  const auto at =
+      std::find(links.begin(), links.end(), fabric.nodes()[fabric.storage()->disks].down());
+  if (at == links.end()) return std::nullopt;
+  return Burst{LinkId(static_cast<size_t>(at - links.begin())), rates};
 }
 
 }  // namespace herdsim

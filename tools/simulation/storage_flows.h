@@ -2,14 +2,16 @@
 //
 // Every GPU moves its equal part of a save, or of the next batch, over its own way to the disks
 // (sim/fabric/storage_part.h). Rates are bounded by what the job's pipeline and a host's client
-// reach (checkpoint.storage) and shared with whatever else crosses the links; the disks carry what
-// they sustain, or their peak for as long as full credit lasts at it.
+// reach (checkpoint.storage) and shared with whatever else crosses the links. The disks are a token
+// bucket, full when the step begins: their peak while there is credit, what they sustain otherwise
+// (sim/network/burst_link.h).
 //
-// For the simulation a flow is one more job, with one op a rank, that runs beside the job's step
-// and that nobody waits for.
+// For folding, a flow is one more job of one op a rank beside the job's step; it runs as a
+// background flow (sim/executor/background_flows.h), which nobody waits for.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/executor/step_executor.h"
@@ -21,14 +23,17 @@ namespace herdsim {
 // Members refer to each other and to the arguments, which must outlive this object.
 class StorageJob {
  public:
-  // `bytes` of the whole job.
-  StorageJob(const JobOnMachine& job, StoreAccess access, Bytes bytes, Duration begins);
+  // `bytes` of the whole job, `begins` after the first job's step, `of_job`: its index on the
+  // machine.
+  StorageJob(const JobOnMachine& job, size_t of_job, StoreAccess access, Bytes bytes,
+             Duration begins);
   StorageJob(const StorageJob&) = delete;
   StorageJob& operator=(const StorageJob&) = delete;
 
   MappedJob mapped() const { return {graph, machine, map}; }
-  SharingJob sharing(const FoldedJob& folded) const;
+  BackgroundFlow flow(const FoldedJob& folded, bool keeps_rates) const;
 
+  const size_t of_job;
   const StoreAccess access;
   const Bytes bytes;
   const Duration begins;
@@ -36,13 +41,23 @@ class StorageJob {
   const CostedGraph costs;
   const Machine machine;
   const JobMap map;
-  const Multiprocessors sms;
 };
 
-// What the scenario's other_traffic says that flows beside a step of that time without it.
-std::vector<std::unique_ptr<StorageJob>> storage_jobs(const JobOnMachine& job, Duration step);
+// Whether this job or another one of the machine has such flows.
+bool has_storage_flows(const Scenario& scenario);
+// The same scenario without any.
+Scenario without_storage_flows(Scenario scenario);
 
-// Gives the disks their rates, in crossings of kDiskCrossings. Requires: the fabric has storage.
+// What the job's other_traffic says that flows beside its step, which takes that long without and
+// begins that long after the first job's.
+std::vector<std::unique_ptr<StorageJob>> storage_jobs(const JobOnMachine& job, size_t of_job,
+                                                      Duration begins, Duration step);
+
+// Gives the disks the capacity they begin with, in crossings of kDiskCrossings. Requires: the
+// fabric has storage.
 void set_disk_rates(const Scenario& scenario, MachineState& state);
+// Where the disks have a peak: their link class of the folded jobs, if any of them crosses it.
+std::optional<Burst> disk_burst(const Scenario& scenario, const Fabric& fabric,
+                                const FoldedJob& folded);
 
 }  // namespace herdsim

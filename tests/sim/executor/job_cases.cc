@@ -176,6 +176,14 @@ void append_meshes(std::vector<JobCase>& cases) {
   add("dragonfly", plan,
       {"cluster.base=frontier-38k", "cluster.gpus=64", "cluster.gpus_per_tor=4",
        "cluster.gpus_per_pod=16", "cluster.local_lanes=2", "cluster.global_lanes=1"});
+  // Cables in groups and between them carry the same.
+  const std::vector<std::string> alike = {
+      "cluster.base=frontier-38k", "cluster.gpus=128",      "cluster.gpus_per_tor=4",
+      "cluster.gpus_per_pod=32",   "cluster.local_lanes=1", "cluster.global_lanes=1",
+      "cluster.placement=RANDOM_HOSTS"};
+  add("dragonfly, random hosts", {.dp = 32}, alike);
+  add("dragonfly, by way of third groups, slow NIC", plan,
+      joined({alike, {"cluster.routing=ugal", "cluster.detour_share=0.75"}, kSlowNic}));
   add("dragonfly, experts, a switch down for a while", {.tp = 2, .pp = 2, .dp = 16},
       joined({experts,
               {"cluster.base=frontier-38k", "cluster.gpus=64", "cluster.gpus_per_tor=4",

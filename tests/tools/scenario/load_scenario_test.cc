@@ -165,6 +165,7 @@ TEST(LoadScenario, every_field_of_a_cluster_arrives) {
                                      "placement=RANDOM_HOSTS",
                                      "queue_pairs=3",
                                      "routing=ecmp",
+                                     "detour_share=0.125",
                                      "nccl_version=2.27",
                                      "buffers=shallow",
                                      "send_window_kib=3",
@@ -189,6 +190,7 @@ TEST(LoadScenario, every_field_of_a_cluster_arrives) {
   EXPECT_EQ(c.pcie, gigabytes_per_second(128));
   EXPECT_EQ(c.placement, PlacementKind::kRandomHosts);
   EXPECT_EQ(c.routing, "ecmp");
+  EXPECT_EQ(c.detour_share, 0.125);
   EXPECT_EQ(c.nccl_version, "2.27");
   EXPECT_EQ(c.buffers, "shallow");
   EXPECT_EQ(c.send_window, kibibytes(3));
@@ -270,6 +272,25 @@ TEST(LoadScenario, collectives_and_traffic_arrive) {
   EXPECT_EQ(s.other_traffic.save_left, 0.25);
   EXPECT_EQ(s.other_traffic.tor_uplinks, 0.1);
   EXPECT_EQ(s.other_traffic.pod_uplinks, 0.2);
+}
+
+// A host's way to the storage network is one, whatever it is called.
+TEST(LoadScenario, a_port_to_the_storage_network_is_the_same_beside_a_step_and_in_weeks) {
+  const auto ports = [](const std::vector<std::string>& sets) {
+    const Scenario s = load_scenario("llama3-405b-16384", sets);
+    return std::pair(s.cluster.storage.host, s.checkpoint.storage.frontend_gbit_per_s);
+  };
+  const std::string of_cluster = "cluster.storage_network.host_gigabits_per_second=",
+                    of_store = "checkpoint.storage.frontend_gigabits_per_second=";
+  EXPECT_EQ(ports({}), std::pair(gigabits_per_second(800), 800.0)) << "the catalogue's cluster";
+  EXPECT_EQ(ports({of_cluster + "200"}), std::pair(gigabits_per_second(200), 200.0));
+  EXPECT_EQ(ports({of_store + "100"}), std::pair(gigabits_per_second(100), 100.0));
+  EXPECT_EQ(ports({of_store + "200", of_cluster + "200"}),
+            std::pair(gigabits_per_second(200), 200.0));
+  EXPECT_THROW(ports({of_store + "200", of_cluster + "201"}), SpecError);
+  // Eight NICs of 400 Gb/s.
+  EXPECT_EQ(ports({"cluster.storage_network.path=TRAINING"}).second, 3200.0);
+  EXPECT_EQ(ports({"cluster.storage_network.path=TRAINING", of_store + "100"}).second, 100.0);
 }
 
 TEST(LoadScenario, every_field_of_the_effective_text_says_where_it_comes_from) {
