@@ -127,6 +127,19 @@ class RankPrograms {
     }
   }
 
+  // As if so many ops of the first streams had run, nothing of which runs now.
+  template <size_t kCount>
+  void skip(RankClassId rank, const std::array<uint32_t, kCount>& ops_on) {
+    Cursor& at = cursors_[rank];
+    for (size_t stream = 0; stream < kCount; ++stream) {
+      if (ops_on[stream] == 0) continue;
+      at.blocked &= static_cast<uint16_t>(~bit_of(stream));
+      at.next[stream] += ops_on[stream];
+      if (at.next[stream] == at.last[stream]) at.open &= static_cast<uint16_t>(~bit_of(stream));
+    }
+  }
+  bool is_done(RankClassId rank, OpId op) const { return is_done(cursors_[rank], op); }
+
  private:
   static constexpr size_t kReceives = static_cast<size_t>(Stream::kReceive);
   static_assert(kStreams <= 16);

@@ -23,7 +23,7 @@ class SharedSteps {
     for (const SharingJob& j : jobs) {
       steps_.push_back(std::make_unique<StepRun>(engine_, network_, j.graph, j.costs, j.job,
                                                  j.tuning, j.sms,
-                                                 ExecutionChoice{.traced = j.traced}));
+                                                 ExecutionChoice{.traced = j.traced, .op_by_op = j.op_by_op}));
     }
     outcomes_.resize(jobs.size());
   }

@@ -58,7 +58,7 @@ struct StepOutcome {
   Duration makespan;
   TypedVector<RankClassId, std::array<int64_t, kTimeTerms>> account;  // nanoseconds; each sums to makespan
   std::vector<BlockedOp> deadlock;  // empty unless the step cannot finish; then the rest means little
-  int64_t events = 0;
+  int64_t events = 0;  // of the engine; fewer than ops where ranks run ahead
   // By traced rank class, in the order given: every op it ran.
   std::vector<std::vector<OpSpan>> spans;
   TypedVector<LinkId, Bytes> link_bytes;  // by link class, carried by one link of it
@@ -78,6 +78,9 @@ struct Multiprocessors {
 struct ExecutionChoice {
   std::vector<RankClassId> traced;
   bool keep_records = false;     // for the critical path: 32 bytes an op and rank class
+  // Every end of an op is an event, as it is where ops are traced or recorded. Otherwise what a rank does by itself has
+  // none (sim/executor/run_ahead.cc); all but `events` comes out the same.
+  bool op_by_op = false;
   // Transfers that are waited for as this take no time, no links and no SMs; their members still meet.
   std::optional<TimeTerm> free_transfers;
 };
@@ -94,6 +97,7 @@ struct SharingJob {
   Multiprocessors sms;
   std::vector<RankClassId> traced;
   Duration begins;  // its first step, after the run's begin
+  bool op_by_op = false;       // as ExecutionChoice says
 };
 
 // A link that carries more than it sustains for a while.

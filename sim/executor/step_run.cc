@@ -30,8 +30,11 @@ StepRun::StepRun(Engine& engine, FluidNetwork& network, const OpGraph& graph,
       network_(network),
       programs_(graph, job),
       ranks_(job.ranks.size()),
-      flights_(job.ranks.size()) {
+      flights_(job.ranks.size()),
+      shapes_(graph.works.size()) {
   plan_transfers(tuning, choice.free_transfers);
+  runs_ahead_ = !choice.op_by_op && !choice.keep_records && choice.traced.empty();
+  if (runs_ahead_) plan_local_runs();
   for (const FoldedLane& lane : job.lanes) {
     transfers_.emplace_back(lane.transfers.size());
     runs_.emplace_back(lane.transfers.size());
@@ -49,9 +52,14 @@ StepRun::StepRun(Engine& engine, FluidNetwork& network, const OpGraph& graph,
 }
 
 void StepRun::begin() {
-  begin_ = last_end_ = engine_.now();
+  begin_event();
+  begin_ = last_end_ = now_;
   for (RankState& state : ranks_) state.since = state.updated = begin_;
-  for (size_t r = 0; r < ranks_.size(); ++r) advance(RankClassId(r));
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    touch(RankClassId(r));
+    advance(RankClassId(r));
+  }
+  end_event();
 }
 
 void StepRun::when_done(InlineCallback ended) {
@@ -64,31 +72,10 @@ void StepRun::when_done(InlineCallback ended) {
 void StepRun::rewind() {
   programs_.reset();
   ranks_.assign(ranks_.size(), {});
+  for (LocalRun& local : local_) local.stretch = local.done = 0;
   std::fill(trace_of_.begin(), trace_of_.end(), kUntraced);
   outcome_ = {};
   outcome_.account.assign(job_.ranks.size(), {});
-}
-
-StepOutcome StepRun::outcome() {
-  outcome_.makespan = last_end_ - begin_;
-  for (size_t r = 0; r < ranks_.size(); ++r) {
-    // A rank that is done early waits for the others to end the step.
-    book_tail(RankClassId(r));
-    collect_blocked(RankClassId(r));
-  }
-  outcome_.events = engine_.events_run();
-  outcome_.is_cut_off = !network_.stalled().empty();
-  list_runs();
-  for (size_t l = 0; l < job_.capacity.size(); ++l) {
-    outcome_.link_bytes.push_back(network_.carried(LinkId(l)));
-  }
-  return std::move(outcome_);
-}
-
-inline void StepRun::set_done(RankClassId rank, OpId op) {
-  programs_.set_done(rank, op);
-  last_end_ = engine_.now();
-  if (--ops_left_ == 0) engine_.after(Duration::zero(), [this] { tell_end(); });
 }
 
 // Whoever hears of it may begin the next step.
@@ -129,16 +116,22 @@ inline void StepRun::finish(RankClassId rank, size_t stream, Instant started) {
   record(rank, op, started);
   set_done(rank, op);
   programs_.pass(rank, stream);
+  if (is_local(rank, stream)) {
+    LocalRun& local = local_[rank];
+    count_done(rank, 1);
+    local.running &= ~(1U << stream);
+    if (local.running == 0) pass_segments(rank);
+  }
   advance(rank);
 }
 
 inline void StepRun::record(RankClassId rank, OpId op, Instant started) {
   const uint32_t trace = trace_of_[rank];
-  if (trace != kUntraced) outcome_.spans[trace].push_back({op, started, engine_.now()});
+  if (trace != kUntraced) outcome_.spans[trace].push_back({op, started, now_});
   if (outcome_.records.empty()) return;
   OpRecord& kept = outcome_.records[rank][op.index()];
   kept.begin = started;
-  kept.end = engine_.now();
+  kept.end = now_;
 }
 
 // Who let a collective or a receive start.
@@ -156,11 +149,12 @@ inline void StepRun::start_compute(RankClassId rank, OpId op) {
   RankState& state = ranks_[rank];
   const WorkCost& cost = costs_.works[programs_.work(rank, op)];
   state.op = op;
-  state.started = engine_.now();
-  state.updated = engine_.now();
+  state.started = now_;
+  state.updated = now_;
   state.uneven = beyond_mean(rank, op, cost);
   state.alone = at_speed_of(rank, cost.total + state.uneven);
   state.work_left = state.alone.nanoseconds() * sms_;
+  state.computes = true;
   schedule_end(rank);
 }
 
@@ -184,34 +178,64 @@ inline Duration StepRun::at_speed_of(RankClassId rank, Duration nominal) const {
 inline void StepRun::schedule_end(RankClassId rank) {
   RankState& state = ranks_[rank];
   state.speed = std::max(kWholeSm, sms_ - state.sms_lost);
-  const int64_t left = (state.work_left + state.speed - 1) / state.speed;
-  state.end = engine_.after(nanoseconds(left), [this, rank] { end_compute(rank); });
+  // The last nanosecond may have had room for more than what was left.
+  const int64_t left = std::max<int64_t>(0, (state.work_left + state.speed - 1) / state.speed);
+  if (runs_ahead_) {
+    LocalRun& local = local_[rank];
+    local.ends[kCompute] = now_ + nanoseconds(left);
+    local.running |= 1U << kCompute;
+    return;
+  }
+  state.end = engine_.after(nanoseconds(left), [this, rank] {
+    begin_event();
+    end_compute(rank);
+  });
 }
 
 inline void StepRun::end_compute(RankClassId rank) {
   RankState& state = ranks_[rank];
+  state.computes = false;
   state.end = EventId();
   book_kernel(rank);
   finish(rank, kCompute, state.started);
 }
 
+void StepRun::end_local(RankClassId rank, size_t stream) {
+  if (stream == kCompute) return end_compute(rank);
+  const uint32_t lane = local_[rank].lane[stream];
+  end_collective(lane, job_.lanes[lane].transfer_of[rank.index()]);
+}
+
 // The host works beside everything its GPU does.
 inline void StepRun::start_host(RankClassId rank, OpId op) {
   constexpr auto kHost = static_cast<size_t>(Stream::kHost);
+  HERDSIM_CHECK(now_ == engine_.now()) << "a host begins in the past";
   engine_.after(costs_.works[programs_.work(rank, op)].total,
-                [this, rank, started = engine_.now()] { finish(rank, kHost, started); });
+                [this, rank, started = now_] {
+                  begin_event();
+                  catch_up(rank);
+                  finish(rank, kHost, started);
+                  end_event();
+                });
 }
 
 // Transfers take and give back SMs; a kernel that runs goes on with what is left.
-inline void StepRun::hold_sms(RankClassId rank, int64_t channels) {
+inline void StepRun::lose_sms(RankClassId rank, int64_t channels) {
   RankState& state = ranks_[rank];
   state.sms_lost += channels * lost_to_a_channel_;
-  if (!state.end || channels == 0) return;
-  const int64_t elapsed = (engine_.now() - state.updated).nanoseconds();
+  if (!state.computes || channels == 0) return;
+  const int64_t elapsed = (now_ - state.updated).nanoseconds();
   state.work_left -= elapsed * state.speed;
-  state.updated = engine_.now();
+  state.updated = now_;
   engine_.cancel(state.end);
   schedule_end(rank);
+}
+
+// To transfers that are not the rank's own business.
+inline void StepRun::hold_sms(RankClassId rank, int64_t channels) {
+  catch_up(rank);
+  if (runs_ahead_ && channels != 0) local_[rank].watched = nullptr;
+  lose_sms(rank, channels);
 }
 
 // -- Collectives
@@ -226,18 +250,7 @@ inline void StepRun::count_run(uint32_t lane, uint32_t transfer, WorkId work, In
     ++at->second;
   }
   if (!outcome_.spans.empty()) {
-    outcome_.moves.push_back({lane, transfer, work, started, engine_.now()});
-  }
-}
-
-void StepRun::list_runs() {
-  for (size_t lane = 0; lane < runs_.size(); ++lane) {
-    for (size_t t = 0; t < runs_[lane].size(); ++t) {
-      for (const auto& [work, runs] : runs_[lane][t]) {
-        outcome_.transfers.push_back(
-            {static_cast<uint32_t>(lane), static_cast<uint32_t>(t), work, runs});
-      }
-    }
+    outcome_.moves.push_back({lane, transfer, work, started, now_});
   }
 }
 
@@ -276,7 +289,7 @@ void StepRun::arrive(RankClassId rank, OpId op) {
   state.last_op = op;
   if (++state.arrived < lane.transfers[index].members) return;
   state.running = true;
-  state.started = engine_.now();
+  state.started = now_;
   start_collective(lane_index, index);
 }
 
@@ -285,11 +298,26 @@ void StepRun::start_collective(uint32_t lane_index, uint32_t index) {
   const FoldedTransfer& transfer = lane.transfers[index];
   const TransferState& state = transfers_[lane_index][index];
   const CollectivePlan& plan = plans_[state.work.index()][transfer.shape];
+  const auto stream = static_cast<size_t>(programs_.facts(state.work).stream);
+  if (is_local(state.last, stream)) {
+    LocalRun& local = local_[state.last];
+    lose_sms(state.last, plan.channels);
+    book(state.last);
+    local.ends[stream] = now_ + alone_time(plan, transfer);
+    local.lane[stream] = lane_index;
+    local.running |= 1U << stream;
+    return;
+  }
+  HERDSIM_CHECK(now_ == engine_.now()) << "a transfer with others starts in the past";
   for (const RankClassId member : lane.members_of(transfer)) {
     hold_sms(member, plan.channels);
     book(member);
   }
-  move(plan, transfer, lane, [this, lane_index, index] { end_collective(lane_index, index); });
+  move(plan, transfer, lane, [this, lane_index, index] {
+    begin_event();
+    end_collective(lane_index, index);
+    end_event();
+  });
 }
 
 void StepRun::end_collective(uint32_t lane_index, uint32_t index) {
@@ -302,6 +330,11 @@ void StepRun::end_collective(uint32_t lane_index, uint32_t index) {
   count_run(lane_index, index, work, ended.started);
   const size_t stream = static_cast<size_t>(programs_.facts(work).stream);
   const CollectivePlan& plan = plans_[work.index()][transfer.shape];
+  if (is_local(ended.last, stream)) {
+    lose_sms(ended.last, -plan.channels);
+    finish(ended.last, stream, ended.started);
+    return;
+  }
   for (const RankClassId member : lane.members_of(transfer)) {
     hold_sms(member, -plan.channels);
     record_cause(member, programs_.next(member, stream), ended.last, ended.last_op);
@@ -309,18 +342,21 @@ void StepRun::end_collective(uint32_t lane_index, uint32_t index) {
   }
 }
 
+inline Duration StepRun::alone_time(const CollectivePlan& plan, const FoldedTransfer& transfer) {
+  if (plan.volume == Bytes(0)) return plan.latency;
+  return plan.latency + plan.volume / std::min(plan.rate_cap, transfer.own_bound);
+}
+
 // The volume at the rate it gets, then the latency. A transfer that shares no link needs no
 // network.
 template <class Done>
 void StepRun::move(const CollectivePlan& plan, const FoldedTransfer& transfer,
                    const FoldedLane& lane, Done done) {
-  const Bandwidth cap = std::min(plan.rate_cap, transfer.own_bound);
   if (transfer.crossings == 0 || plan.volume == Bytes(0)) {
-    const Duration moving = plan.volume == Bytes(0) ? Duration::zero() : plan.volume / cap;
-    engine_.after(plan.latency + moving, done);
+    engine_.after(alone_time(plan, transfer), done);
     return;
   }
-  network_.start(plan.volume, lane.path(transfer), cap,
+  network_.start(plan.volume, lane.path(transfer), std::min(plan.rate_cap, transfer.own_bound),
                  [this, latency = plan.latency, done] { engine_.after(latency, done); });
 }
 
@@ -342,6 +378,7 @@ inline StepRun::MessageRoute StepRun::route_of(RankClassId sender, OpId op) cons
 }
 
 void StepRun::start_send(RankClassId sender, OpId op) {
+  HERDSIM_CHECK(now_ == engine_.now()) << "a message is sent in the past";
   const MessageRoute route = route_of(sender, op);
   const FoldedLane& lane = job_.lanes[route.lane];
   const FoldedTransfer& transfer = lane.transfers[lane.transfer_of[sender.index()]];
@@ -350,8 +387,12 @@ void StepRun::start_send(RankClassId sender, OpId op) {
   const OpId receive = programs_.op(sender, op).receive;
   take_off(route.receiver, receive);
   book(route.receiver);
-  const Instant started = engine_.now();
-  move(route.plan, transfer, lane, [this, sender, op, started] { end_send(sender, op, started); });
+  const Instant started = now_;
+  move(route.plan, transfer, lane, [this, sender, op, started] {
+    begin_event();
+    end_send(sender, op, started);
+    end_event();
+  });
 }
 
 void StepRun::end_send(RankClassId sender, OpId op, Instant started) {
@@ -385,16 +426,12 @@ inline bool StepRun::is_in_flight(RankClassId receiver, OpId receive) const {
 
 // -- The account
 
-inline void StepRun::add(RankClassId rank, TimeTerm term, Duration time) {
-  outcome_.account[rank][static_cast<size_t>(term)] += time.nanoseconds();
-}
-
 // Closes the interval of waiting and opens one for what the rank waits for now.
 inline void StepRun::book(RankClassId rank) {
   RankState& state = ranks_[rank];
-  if (state.end) return;  // a kernel runs and is booked as a whole when it ends
-  add(rank, state.term, engine_.now() - state.since);
-  state.since = engine_.now();
+  if (state.computes) return;  // a kernel runs and is booked as a whole when it ends
+  add(rank, state.term, now_ - state.since);
+  state.since = now_;
   state.term = waiting_term(rank);
 }
 
@@ -405,8 +442,8 @@ inline void StepRun::book_kernel(RankClassId rank) {
   for (size_t t = 0; t < kTimeTerms; ++t) add(rank, static_cast<TimeTerm>(t), cost.terms[t]);
   add(rank, TimeTerm::kCompute, state.uneven);
   add(rank, TimeTerm::kStraggler, state.alone - cost.total - state.uneven);
-  add(rank, TimeTerm::kOther, engine_.now() - state.started - state.alone);
-  state.since = engine_.now();
+  add(rank, TimeTerm::kOther, now_ - state.started - state.alone);
+  state.since = now_;
 }
 
 inline TimeTerm StepRun::waiting_term(RankClassId rank) {
@@ -435,30 +472,6 @@ inline TimeTerm StepRun::term_of(RankClassId rank, OpId op) {
   }
   // Arrived, and the others have not. At the end of the step that is the pipeline draining.
   return doing.is_world ? TimeTerm::kBubble : TimeTerm::kStraggler;
-}
-
-void StepRun::book_tail(RankClassId rank) {
-  const RankState& state = ranks_[rank];
-  add(rank, state.term, outcome_.makespan - (state.since - begin_));
-}
-
-// -- Deadlock
-
-void StepRun::collect_blocked(RankClassId rank) {
-  constexpr size_t kEnough = 8;
-  for (size_t stream = 0; stream < kStreams; ++stream) {
-    if (!programs_.is_open(rank, stream) || outcome_.deadlock.size() >= kEnough) continue;
-    const OpId* missing = programs_.first_missing(rank, stream);
-    const Op& blocked = programs_.op(rank, programs_.next(rank, stream));
-    std::string why = "other members of its group";
-    if (missing != nullptr) {
-      const Op& before = programs_.op(rank, *missing);
-      why = graph_.works[before.work].name + " of micro-batch " +
-            std::to_string(before.micro_batch) + ", chunk " + std::to_string(before.chunk);
-    }
-    outcome_.deadlock.push_back({job_.ranks[rank].representative, graph_.works[blocked.work].name,
-                                 blocked.micro_batch, blocked.chunk, std::move(why)});
-  }
 }
 
 }  // namespace herdsim

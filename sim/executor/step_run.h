@@ -7,12 +7,14 @@
 //   StepOutcome outcome = step.outcome();
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "sim/base/inline_callback.h"
 #include "sim/engine/engine.h"
+#include "sim/executor/local_order.h"
 #include "sim/executor/rank_programs.h"
 #include "sim/executor/step_executor.h"
 #include "sim/network/fluid_network.h"
@@ -46,13 +48,44 @@ class StepRun {
     int64_t sms_lost = 0;   // to transfers, in parts
     int64_t speed = 0;      // parts of SMs that it runs on
     Instant updated;
-    EventId end;
+    bool computes = false;
+    EventId end;  // where it is an event
     OpId op;
     Instant started;
     Duration alone, uneven;  // of it: without transfers beside it, and beyond the mean rank's
     // The account: since when the rank is in `term`.
     Instant since;
     TimeTerm term = TimeTerm::kBubble;
+  };
+
+  // Local ops of a rank end without events: see run_ahead.cc.
+  struct LocalRun {
+    const LocalOrder* order = nullptr;  // null: every op is an event
+    uint32_t alike = 0;                 // ranks of one number take the same for the same segment
+    std::array<Instant, kLocalStreams> ends{};  // of what runs, by stream
+    std::array<uint32_t, kLocalStreams> lane{};
+    uint32_t local_streams = 0, running = 0;  // bits, by stream
+    uint32_t stretch = 0, done = 0;           // of it, local ops
+    bool is_touched = false;
+    EventId wake;
+    Instant wakes;
+    // The segment whose outcome is to be kept when it has gone on as if alone.
+    const LocalSegment* watched = nullptr;
+    Instant watched_since;
+    uint32_t watched_stretch = 0;
+    std::array<int64_t, kTimeTerms> account_before{};
+  };
+
+  // What a segment of one shape does.
+  struct SegmentRun {
+    bool is_known = false;
+    Duration takes;
+    std::array<int64_t, kTimeTerms> account{};
+  };
+  // On ranks that are alike and have lost so much to transfers with others.
+  struct SegmentRuns {
+    int64_t sms_lost = 0;
+    std::vector<SegmentRun> runs;  // by shape
   };
 
   // One transfer of a lane: who has arrived at the collective that is next.
@@ -83,6 +116,33 @@ class StepRun {
   void record(RankClassId rank, OpId op, Instant started);
   void record_cause(RankClassId rank, OpId op, RankClassId by, OpId cause);
 
+  // Ahead of the clock
+  void plan_local_runs();
+  std::vector<LocalFacts> local_works(RankClassId rank) const;
+  bool is_local(RankClassId rank, size_t stream) const {
+    return runs_ahead_ && stream < kLocalStreams && (local_[rank].local_streams >> stream & 1) != 0;
+  }
+  // Of the stretch that the rank is in.
+  const StretchShape& shape_at(RankClassId rank) const {
+    const LocalRun& local = local_[rank];
+    return shapes_[local.order->stretches()[local.stretch].shape];
+  }
+  const LocalSegment* segment_after(RankClassId rank, const LocalOrder::Stretch& stretch, uint32_t ops_done) const;
+  void count_done(RankClassId rank, uint32_t ops);
+  std::vector<SegmentRun>& runs_with(uint32_t alike, int64_t sms_lost);
+  void begin_event();
+  void end_event();
+  void touch(RankClassId rank);
+  void catch_up(RankClassId rank);
+  void run_local(RankClassId rank, Instant until, bool inclusive);
+  void end_local(RankClassId rank, size_t stream);
+  void pass_segments(RankClassId rank);
+  void close_interval(RankClassId rank);
+  void keep_watched(RankClassId rank);
+  void plan_wake(RankClassId rank);
+  Instant next_wake(RankClassId rank);
+  void wake(RankClassId rank);
+
   // Compute
   void start_compute(RankClassId rank, OpId op);
   Duration beyond_mean(RankClassId rank, OpId op, const WorkCost& cost) const;
@@ -91,12 +151,14 @@ class StepRun {
   void end_compute(RankClassId rank);
   void start_host(RankClassId rank, OpId op);
   void hold_sms(RankClassId rank, int64_t channels);
+  void lose_sms(RankClassId rank, int64_t channels);
 
   // Collectives
   void plan_transfers(const NcclTuning& tuning, std::optional<TimeTerm> free);
   void arrive(RankClassId rank, OpId op);
   void start_collective(uint32_t lane_index, uint32_t index);
   void end_collective(uint32_t lane_index, uint32_t index);
+  static Duration alone_time(const CollectivePlan& plan, const FoldedTransfer& transfer);
   template <class Done>
   void move(const CollectivePlan& plan, const FoldedTransfer& transfer, const FoldedLane& lane,
             Done done);
@@ -133,10 +195,31 @@ class StepRun {
   std::vector<std::vector<CollectivePlan>> plans_;     // by work and shape
   TypedVector<RankClassId, std::vector<OpId>> flights_;
   TypedVector<RankClassId, uint32_t> trace_of_;
+  // Ahead of the clock, where that is done.
+  bool runs_ahead_ = false;
+  StretchShapes shapes_;
+  std::vector<LocalOrder> orders_;
+  TypedVector<RankClassId, LocalRun> local_;
+  std::vector<std::vector<SegmentRuns>> known_;  // by what ranks are alike
+  std::vector<RankClassId> touched_;            // by the current event
+  Instant until_;                               // up to which local ops may end now ...
+  bool is_inclusive_ = false;                   // ... and at it
+
+  Instant now_;  // of what is looked at: a rank's own clock may be behind the engine's
   Instant begin_, last_end_;
   int64_t ops_left_ = 0;  // counted where somebody waits for the end
   InlineCallback ended_;
   StepOutcome outcome_;
 };
+
+inline void StepRun::set_done(RankClassId rank, OpId op) {
+  programs_.set_done(rank, op);
+  last_end_ = std::max(last_end_, now_);
+  if (--ops_left_ == 0) engine_.after(Duration::zero(), [this] { tell_end(); });
+}
+
+inline void StepRun::add(RankClassId rank, TimeTerm term, Duration time) {
+  outcome_.account[rank][static_cast<size_t>(term)] += time.nanoseconds();
+}
 
 }  // namespace herdsim

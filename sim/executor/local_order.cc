@@ -1,0 +1,348 @@
+#include "sim/executor/local_order.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace herdsim {
+namespace {
+
+constexpr uint32_t kOutside = UINT32_MAX;
+constexpr auto kCompute = static_cast<size_t>(Stream::kCompute);
+
+using Clock = std::array<uint32_t, kLocalStreams>;
+
+bool covers(const Clock& clock, const Clock& all) {
+  bool covered = true;
+  for (size_t s = 0; s < kLocalStreams; ++s) covered &= clock[s] >= all[s];
+  return covered;
+}
+
+void join(Clock& clock, const Clock& other) {
+  for (size_t s = 0; s < kLocalStreams; ++s) clock[s] = std::max(clock[s], other[s]);
+}
+
+// A local op of the stretch that is looked at.
+struct Place {
+  uint32_t op = 0;
+  uint8_t stream = 0;
+  bool is_complete = false;  // all before it have ended at its end
+  bool is_joined = false;    // there is a meeting before it
+  Clock ended{};             // at its end, by stream
+
+  // Of the ops before this one, where there is a meeting, whether all have ended by that clock.
+  bool is_met_by(Clock clock) const {
+    ++clock[stream];
+    return covers(clock, ended);
+  }
+  Clock before() const {
+    Clock clock = ended;
+    --clock[stream];
+    return clock;
+  }
+};
+
+class OrderMaker {
+ public:
+  OrderMaker(const Program& program, const std::vector<LocalFacts>& works, StretchShapes& shapes)
+      : program_(program),
+        ops_(static_cast<uint32_t>(program.ops.size())),
+        works_(works),
+        shapes_(shapes) {}
+
+  std::vector<LocalOrder::Stretch> make() {
+    find_awaited();
+    while (const std::optional<uint32_t> first = next_local(first_op_)) {
+      if (!add_stretch(*first)) return as_one();
+    }
+    return std::move(stretches_);
+  }
+
+ private:
+  // Of a dependency on what comes before the stretch.
+  static constexpr uint32_t kLastBefore = UINT32_MAX, kEarlier = UINT32_MAX - 1;
+
+  const LocalFacts& facts(uint32_t op) const { return works_[program_.ops[op].work.index()]; }
+
+  void find_awaited() {
+    is_awaited_.assign(ops_, 0);
+    for (uint32_t o = 0; o < ops_; ++o) {
+      if (facts(o).is_local) continue;
+      for (const OpId& before : program_.dependencies_of(program_.ops[o]))
+        is_awaited_[before.index()] = 1;
+    }
+  }
+
+  std::optional<uint32_t> next_local(uint32_t op) const {
+    while (op < ops_ && !facts(op).is_local) ++op;
+    return op < ops_ ? std::optional(op) : std::nullopt;
+  }
+
+  // False: what is in it cannot be told from what came before.
+  bool add_stretch(uint32_t first) {
+    if (!follows_last(first)) return false;
+    const WorkId work = program_.ops[first].work;
+    for (const uint32_t shape : shapes_.that_begin_with(work)) {
+      if (!is_alike(shapes_[shape])) continue;
+      add(shape);
+      return true;
+    }
+    if (!find_meetings(false)) return false;
+    // What follows can rely only on an end that all have joined.
+    add(places_.back().is_complete ? shapes_.add(shape_found(), work) : shapes_.add(shape_found()));
+    return true;
+  }
+
+  std::vector<LocalOrder::Stretch> as_one() {
+    first_op_ = 0;
+    last_before_ = kOutside;
+    stretches_.clear();
+    find_meetings(true);
+    add(shapes_.add(shape_found()));
+    return std::move(stretches_);
+  }
+
+  void add(uint32_t shape) {
+    stretches_.push_back({first_op_, shape});
+    first_op_ += static_cast<uint32_t>(shapes_[shape].marks.size());
+    last_before_ = first_op_ - 1;
+  }
+
+  // Whether the op waits, by its stream or otherwise, for the last local op before the stretch,
+  // which all others joined.
+  bool follows_last(uint32_t op) const {
+    if (last_before_ == kOutside || facts(op).stream == facts(last_before_).stream) return true;
+    const auto before = program_.dependencies_of(program_.ops[op]);
+    return std::find(before.begin(), before.end(), OpId(last_before_)) != before.end();
+  }
+
+  uint32_t back_of(OpId before, uint32_t op) const {
+    const auto at = static_cast<uint32_t>(before.index());
+    if (at >= first_op_ || !facts(at).is_local) return op - at;
+    return at == last_before_ ? kLastBefore : kEarlier;
+  }
+
+  bool is_alike(const StretchShape& shape) const {
+    if (shape.marks.size() > ops_ - first_op_) return false;
+    const uint32_t* back = shape.back.data();
+    uint32_t o = first_op_;
+    for (const StretchShape::Mark& mark : shape.marks) {
+      const Op& op = program_.ops[o];
+      if (mark.work == kOutside) {
+        if (works_[op.work.index()].is_local) return false;
+      } else {
+        if (mark.work != op.work.index() || mark.dependencies != op.dependencies) return false;
+        if (mark.is_awaited != (is_awaited_[o] != 0)) return false;
+        for (const OpId& before : program_.dependencies_of(op)) {
+          if (back_of(before, o) != *back++) return false;
+        }
+      }
+      ++o;
+    }
+    return true;
+  }
+
+  // To the end of the stretch, or of the program.
+  bool find_meetings(bool to_the_end) {
+    places_.clear();
+    number_.assign(ops_ - first_op_, kOutside);
+    std::vector<uint32_t> meetings;  // ops that have one before them
+    Clock all{};                     // of each stream, how many there are so far
+    std::array<uint32_t, kLocalStreams> last;
+    last.fill(kOutside);
+    for (uint32_t o = first_op_; o < ops_; ++o) {
+      if (!facts(o).is_local) continue;
+      const size_t stream = facts(o).stream;
+      Place place{.op = o, .stream = facts(o).stream};
+      bool touches = to_the_end || follows_last(o) || last[stream] != kOutside;
+      if (last[stream] != kOutside) place.ended = places_[last[stream]].ended;
+      for (const OpId& before : program_.dependencies_of(program_.ops[o])) {
+        if (before.index() < first_op_ || number_[before.index() - first_op_] == kOutside) continue;
+        join(place.ended, places_[number_[before.index() - first_op_]].ended);
+        touches = true;
+      }
+      const bool joins = covers(place.ended, all);
+      if (joins && !to_the_end && !places_.empty() && places_.back().is_complete &&
+          is_awaited_[places_.back().op]) {
+        return true;
+      }
+      if (!touches) return false;
+      while (!meetings.empty() && !places_[meetings.back()].is_met_by(place.ended)) {
+        places_[meetings.back()].is_joined = false;
+        meetings.pop_back();
+      }
+      const auto number = static_cast<uint32_t>(places_.size());
+      if (joins || number == 0) {
+        place.is_joined = true;
+        meetings.push_back(number);
+      }
+      last[stream] = number;
+      number_[o - first_op_] = number;
+      ++place.ended[stream];
+      ++all[stream];
+      place.is_complete = covers(place.ended, all);
+      places_.push_back(place);
+    }
+    return true;
+  }
+
+  // Of what was found.
+  StretchShape shape_found() {
+    StretchShape shape;
+    const uint32_t end = places_.back().op + 1;
+    for (uint32_t o = first_op_; o < end; ++o) {
+      const Op& op = program_.ops[o];
+      if (!facts(o).is_local) {
+        shape.marks.push_back({.work = kOutside});
+        continue;
+      }
+      shape.marks.push_back(
+          {static_cast<uint32_t>(op.work.index()), op.dependencies, is_awaited_[o] != 0});
+      for (const OpId& before : program_.dependencies_of(op))
+        shape.back.push_back(back_of(before, o));
+      shape.ops.push_back(o - first_op_);
+    }
+    make_segments(shape);
+    return shape;
+  }
+
+  void make_segments(StretchShape& shape) {
+    const auto total = static_cast<uint32_t>(places_.size());
+    Clock all{};
+    std::vector<uint32_t> kernels;
+    for (uint32_t n = 0; n < total; ++n) {
+      if (places_[n].stream == kCompute) kernels.push_back(n);
+      ++all[places_[n].stream];
+    }
+    shape.segment_at.assign(total + 1, StretchShape::kNone);
+    for (uint32_t first = 0, end = 0; first < total; first = end) {
+      for (end = first + 1; end < total && !places_[end].is_joined;) ++end;
+      const Clock done = end < total ? places_[end].before() : all;
+      const size_t kernel = done[kCompute];
+      shape.segment_at[first] = static_cast<uint32_t>(shape.segments.size());
+      shape.segments.push_back(
+          segment(first, end, done, kernel < kernels.size() ? kernels[kernel] : kOutside, shape));
+    }
+    shape.segments.back().is_waited_for = true;
+  }
+
+  // `kernel`: the next one, here or behind.
+  LocalSegment segment(uint32_t first, uint32_t end, const Clock& done, uint32_t kernel,
+                       StretchShape& shape) {
+    LocalSegment segment{.first = first,
+                         .ops = end - first,
+                         .first_outside = static_cast<uint32_t>(shape.outside.size()),
+                         .first_transfer = static_cast<uint32_t>(shape.transfers.size())};
+    for (uint32_t n = first; n < end; ++n) {
+      const Place& place = places_[n];
+      ++segment.ops_on[place.stream];
+      segment.is_whole &= !facts(place.op).is_uneven;
+      if (facts(place.op).is_transfer) shape.transfers.push_back(program_.ops[place.op].work);
+      wait_for_others(place.op, shape);
+      if (!is_awaited_[place.op]) continue;
+      segment.is_waited_for = true;
+      segment.is_whole &= covers(place.ended, done);
+    }
+    segment.transfers = static_cast<uint32_t>(shape.transfers.size()) - segment.first_transfer;
+    // What waiting for a transfer is booked as is up to the next kernel.
+    const auto streams =
+        kLocalStreams - 1 - std::count(segment.ops_on.begin() + 1, segment.ops_on.end(), 0);
+    if (streams > 0) {
+      segment.is_whole &= kernel != kOutside;
+      if (kernel != kOutside && kernel >= end) wait_for_others(places_[kernel].op, shape);
+    }
+    segment.outside = static_cast<uint32_t>(shape.outside.size()) - segment.first_outside;
+    if (segment.ops == 1) {
+      segment.shape = shapes_.segment_of(program_.ops[places_[first].op].work);
+      return segment;
+    }
+    std::vector<uint32_t> key;
+    for (uint32_t n = first; n < end; ++n) {
+      key.push_back(static_cast<uint32_t>(program_.ops[places_[n].op].work.index()));
+      key.push_back(0);
+      const size_t counted = key.size() - 1;
+      for (const uint32_t at : waits_inside(places_[n].op, first)) {
+        ++key[counted];
+        key.push_back(n - at);
+      }
+    }
+    if (streams > 1 && kernel != kOutside) {
+      key.push_back(kOutside);
+      for (const uint32_t at : waits_inside(places_[kernel].op, first)) {
+        segment.is_whole &= at < end;
+        key.push_back(end - at);
+      }
+    }
+    segment.shape = shapes_.segment_of(key);
+    return segment;
+  }
+
+  // The local ops from `first` on that it depends on.
+  std::vector<uint32_t> waits_inside(uint32_t op, uint32_t first) const {
+    std::vector<uint32_t> numbers;
+    for (const OpId& before : program_.dependencies_of(program_.ops[op])) {
+      if (before.index() < first_op_) continue;
+      const uint32_t at = number_[before.index() - first_op_];
+      if (at != kOutside && at >= first) numbers.push_back(at);
+    }
+    return numbers;
+  }
+
+  void wait_for_others(uint32_t op, StretchShape& shape) const {
+    for (const OpId& before : program_.dependencies_of(program_.ops[op])) {
+      const auto at = static_cast<uint32_t>(before.index());
+      if (!facts(at).is_local)
+        shape.outside.push_back(static_cast<int32_t>(at) - static_cast<int32_t>(first_op_));
+    }
+  }
+
+  const Program& program_;
+  const uint32_t ops_;
+  const std::vector<LocalFacts>& works_;
+  StretchShapes& shapes_;
+  std::vector<uint8_t> is_awaited_;  // by op: somebody outside waits for it
+  std::vector<LocalOrder::Stretch> stretches_;
+  // The stretch that is looked at.
+  uint32_t first_op_ = 0, last_before_ = kOutside;
+  std::vector<Place> places_;
+  std::vector<uint32_t> number_;  // among places_, by op from first_op_ on
+};
+
+}  // namespace
+
+uint32_t StretchShapes::add(StretchShape shape, WorkId first) {
+  const uint32_t number = add(std::move(shape));
+  of_first_[first.index()].push_back(number);
+  return number;
+}
+
+uint32_t StretchShapes::add(StretchShape shape) {
+  shapes_.push_back(std::move(shape));
+  return static_cast<uint32_t>(shapes_.size() - 1);
+}
+
+uint32_t StretchShapes::segment_of(WorkId work) {
+  uint32_t& number = of_work_[work.index()];
+  if (number == 0) {
+    keys_.push_back({static_cast<uint32_t>(work.index()), 0});
+    number = static_cast<uint32_t>(keys_.size());
+  }
+  return number - 1;
+}
+
+uint32_t StretchShapes::segment_of(std::span<const uint32_t> key) {
+  const auto known =
+      std::find_if(keys_.begin(), keys_.end(), [key](const std::vector<uint32_t>& other) {
+        return std::equal(key.begin(), key.end(), other.begin(), other.end());
+      });
+  if (known == keys_.end()) {
+    keys_.emplace_back(key.begin(), key.end());
+    return static_cast<uint32_t>(keys_.size() - 1);
+  }
+  return static_cast<uint32_t>(known - keys_.begin());
+}
+
+LocalOrder::LocalOrder(const Program& program, const std::vector<LocalFacts>& works,
+                       StretchShapes& shapes)
+    : stretches_(OrderMaker(program, works, shapes).make()) {}
+
+}  // namespace herdsim

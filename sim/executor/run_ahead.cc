@@ -1,0 +1,298 @@
+// A rank's local ops, without events.
+//
+// A rank has a clock of its own. Between events that concern it from outside, nothing but its local
+// ops changes it, and where the next of them ends is known: so it sleeps until the end of one that
+// others wait for, and then, or when an event reaches it before, catches up: the same functions run
+// as would at each op's end, at the rank's own `now_`.
+//
+// Segments between meetings (local_order.h) are looked at once: how long one of a shape takes on
+// ranks that are alike, while transfers hold so many of their SMs, and what it adds to the account.
+// From then on it is passed as a whole, by who plans when to wake and by who catches up.
+//
+// What has to hold: all that reaches a rank from outside catches it up first; a rank never sleeps
+// through the end of an op that somebody outside waits for; after each event, every rank it reached
+// plans anew.
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+#include "sim/base/check.h"
+#include "sim/executor/step_run.h"
+
+namespace herdsim {
+namespace {
+
+constexpr auto kCompute = static_cast<size_t>(Stream::kCompute);
+
+// Among ranks of one class, over links that nobody else uses.
+bool is_alone(const FoldedTransfer& transfer) {
+  return transfer.members == 1 && transfer.crossings == 0;
+}
+
+}  // namespace
+
+// -- What is local
+
+// A stream is local where all its transfers are.
+std::vector<LocalFacts> StepRun::local_works(RankClassId rank) const {
+  std::array<bool, kStreams> is_local{};
+  std::fill_n(is_local.begin(), kLocalStreams, true);
+  const auto runs_alone = [&](WorkId work) {
+    const FoldedLane& lane = job_.lanes[job_.lane_of_work[work]];
+    return is_alone(lane.transfers[lane.transfer_of[rank.index()]]);
+  };
+  std::vector<LocalFacts> facts;
+  for (size_t w = 0; w < graph_.works.size(); ++w) {
+    const Work& work = graph_.works[WorkId(w)];
+    const Uneven uneven = costs_.works[WorkId(w)].uneven;
+    facts.push_back({.stream = static_cast<uint8_t>(work.stream),
+                     .is_transfer = work.kind == WorkKind::kCollective,
+                     .is_uneven = uneven != Uneven::kNot &&
+                                  !graph_.uneven[static_cast<size_t>(uneven)].empty()});
+    if (work.kind == WorkKind::kCompute) continue;
+    is_local[static_cast<size_t>(work.stream)] &=
+        work.kind == WorkKind::kCollective && runs_alone(WorkId(w));
+  }
+  for (LocalFacts& work : facts) work.is_local = is_local[work.stream];
+  return facts;
+}
+
+void StepRun::plan_local_runs() {
+  local_.resize(job_.ranks.size());
+  std::vector<std::pair<ProgramId, std::vector<LocalFacts>>> ordered;  // as orders_
+  using Alike = std::tuple<double, std::vector<std::tuple<ptrdiff_t, uint32_t, Bandwidth>>>;
+  std::vector<Alike> alike;
+  std::vector<size_t> order_of;
+  for (size_t r = 0; r < local_.size(); ++r) {
+    const RankClassId rank(r);
+    LocalRun& local = local_[rank];
+    const ProgramId program = job_.ranks[rank].program;
+    std::vector<LocalFacts> works = local_works(rank);
+    for (const LocalFacts& work : works) {
+      if (work.is_local) local.local_streams |= 1U << work.stream;
+    }
+    Alike like{job_.ranks[rank].compute_factor, {}};
+    for (const FoldedLane& lane : job_.lanes) {
+      const FoldedTransfer& transfer = lane.transfers[lane.transfer_of[r]];
+      if (!is_alone(transfer)) continue;
+      std::get<1>(like).emplace_back(&lane - job_.lanes.data(), transfer.shape, transfer.own_bound);
+    }
+    const auto kind = std::find(alike.begin(), alike.end(), like);
+    local.alike = static_cast<uint32_t>(kind - alike.begin());
+    if (kind == alike.end()) alike.push_back(std::move(like));
+    const auto known = std::find(ordered.begin(), ordered.end(), std::pair(program, works));
+    order_of.push_back(static_cast<size_t>(known - ordered.begin()));
+    if (known != ordered.end()) continue;
+    orders_.emplace_back(graph_.programs[program], works, shapes_);
+    ordered.emplace_back(program, std::move(works));
+  }
+  for (size_t r = 0; r < local_.size(); ++r) local_[RankClassId(r)].order = &orders_[order_of[r]];
+  known_.resize(alike.size());
+}
+
+// -- What segments do
+
+// The segment that comes next after so many ops of the stretch, if it goes on as if the rank were
+// alone.
+inline const LocalSegment* StepRun::segment_after(RankClassId rank,
+                                                  const LocalOrder::Stretch& stretch,
+                                                  uint32_t ops_done) const {
+  const StretchShape& shape = shapes_[stretch.shape];
+  const LocalSegment* segment = shape.segment_after(ops_done);
+  if (segment == nullptr || !segment->is_whole) return nullptr;
+  for (uint32_t o = 0; o < segment->outside; ++o) {
+    const int32_t place = shape.outside[segment->first_outside + o];
+    if (!programs_.is_done(rank, OpId(stretch.first_op + static_cast<uint32_t>(place))))
+      return nullptr;
+  }
+  return segment;
+}
+
+// What is known of segments, by shape.
+std::vector<StepRun::SegmentRun>& StepRun::runs_with(uint32_t alike, int64_t sms_lost) {
+  for (SegmentRuns& known : known_[alike]) {
+    if (known.sms_lost == sms_lost) return known.runs;
+  }
+  known_[alike].push_back({sms_lost, std::vector<SegmentRun>(shapes_.segments())});
+  return known_[alike].back().runs;
+}
+
+// So many more local ops are done.
+void StepRun::count_done(RankClassId rank, uint32_t ops) {
+  LocalRun& local = local_[rank];
+  local.done += ops;
+  if (local.done < shape_at(rank).ops.size()) return;
+  local.done = 0;
+  ++local.stretch;
+}
+
+// At a meeting: the next segments as a whole, as far as they are known and in time; then `now_` is
+// at their end.
+void StepRun::pass_segments(RankClassId rank) {
+  LocalRun& local = local_[rank];
+  if (local.watched != nullptr) keep_watched(rank);
+  if (local.stretch == local.order->stretches().size()) return;
+  const LocalOrder::Stretch& stretch = local.order->stretches()[local.stretch];
+  const LocalSegment* segment = segment_after(rank, stretch, local.done);
+  if (segment == nullptr) return;
+  RankState& state = ranks_[rank];
+  const StretchShape& shape = shapes_[stretch.shape];
+  const std::vector<SegmentRun>& runs = runs_with(local.alike, state.sms_lost);
+  const Instant latest = Instant::from_nanoseconds(until_.nanoseconds() - (is_inclusive_ ? 0 : 1));
+  std::array<int64_t, kTimeTerms>& account = outcome_.account[rank];
+  close_interval(rank);
+  while (segment != nullptr) {
+    const SegmentRun& run = runs[segment->shape];
+    if (!run.is_known) {
+      local.watched = segment;
+      local.watched_since = now_;
+      local.watched_stretch = local.stretch;
+      local.account_before = account;
+      break;
+    }
+    const Instant end = now_ + run.takes;
+    if (end > latest) break;
+    now_ = end;
+    for (size_t t = 0; t < kTimeTerms; ++t) account[t] += run.account[t];
+    for (uint32_t n = segment->first; n < segment->first + segment->ops; ++n) {
+      set_done(rank, OpId(stretch.first_op + shape.ops[n]));
+    }
+    for (uint32_t t = segment->first_transfer; t < segment->first_transfer + segment->transfers;
+         ++t) {
+      const WorkId work = shape.transfers[t];
+      const uint32_t lane = job_.lane_of_work[work];
+      count_run(lane, job_.lanes[lane].transfer_of[rank.index()], work, now_);
+    }
+    programs_.skip(rank, segment->ops_on);
+    const uint32_t done = segment->first + segment->ops;
+    const bool goes_on = !segment->is_waited_for;
+    segment = goes_on ? segment_after(rank, stretch, done) : nullptr;
+    local.done = done;
+  }
+  state.since = now_;
+  count_done(rank, 0);
+}
+
+// Books what was waited for up to now.
+void StepRun::close_interval(RankClassId rank) {
+  RankState& state = ranks_[rank];
+  add(rank, state.term, now_ - state.since);
+  state.since = now_;
+}
+
+// What the segment that has just ended did.
+void StepRun::keep_watched(RankClassId rank) {
+  LocalRun& local = local_[rank];
+  const LocalSegment* segment = std::exchange(local.watched, nullptr);
+  const uint32_t end = segment->first + segment->ops;
+  const bool is_last =
+      end == shapes_[local.order->stretches()[local.watched_stretch].shape].ops.size();
+  const bool has_ended = local.stretch == local.watched_stretch + (is_last ? 1 : 0) &&
+                         local.done == (is_last ? 0 : end);
+  if (!has_ended) return;
+  close_interval(rank);
+  SegmentRun& run = runs_with(local.alike, ranks_[rank].sms_lost)[segment->shape];
+  run.is_known = true;
+  run.takes = now_ - local.watched_since;
+  for (size_t t = 0; t < kTimeTerms; ++t) {
+    run.account[t] = outcome_.account[rank][t] - local.account_before[t];
+  }
+}
+
+// -- Events
+
+void StepRun::begin_event() { now_ = engine_.now(); }
+
+void StepRun::end_event() {
+  for (const RankClassId rank : touched_) plan_wake(rank);
+  touched_.clear();
+}
+
+void StepRun::touch(RankClassId rank) {
+  if (!runs_ahead_ || local_[rank].is_touched) return;
+  local_[rank].is_touched = true;
+  touched_.push_back(rank);
+}
+
+// Before anything from outside reaches the rank. What ends at this very instant is left to its own
+// event.
+void StepRun::catch_up(RankClassId rank) {
+  if (!runs_ahead_) return;
+  touch(rank);
+  run_local(rank, now_, false);
+}
+
+void StepRun::wake(RankClassId rank) {
+  local_[rank].wake = EventId();
+  begin_event();
+  touch(rank);
+  run_local(rank, now_, true);
+  end_event();
+}
+
+// All local ops that end before `until`, or at it, in the order of time.
+void StepRun::run_local(RankClassId rank, Instant until, bool inclusive) {
+  LocalRun& local = local_[rank];
+  if (local.running == 0) return;
+  const auto outer = std::pair(until_, is_inclusive_);
+  until_ = until;
+  is_inclusive_ = inclusive;
+  while (local.running != 0) {
+    size_t first = kLocalStreams;
+    for (uint32_t left = local.running; left != 0; left &= left - 1) {
+      const auto stream = static_cast<size_t>(std::countr_zero(left));
+      if (first == kLocalStreams || local.ends[stream] < local.ends[first]) first = stream;
+    }
+    if (local.ends[first] > until || (local.ends[first] == until && !inclusive)) break;
+    now_ = local.ends[first];
+    end_local(rank, first);
+  }
+  std::tie(until_, is_inclusive_) = outer;
+  now_ = until;
+}
+
+void StepRun::plan_wake(RankClassId rank) {
+  LocalRun& local = local_[rank];
+  local.is_touched = false;
+  if (local.running == 0) {
+    engine_.cancel(std::exchange(local.wake, EventId()));
+    return;
+  }
+  const Instant when = next_wake(rank);
+  if (local.wake && local.wakes == when) return;
+  engine_.cancel(local.wake);
+  local.wakes = when;
+  local.wake = engine_.at(when, [this, rank] { wake(rank); });
+}
+
+// When the next local op ends that somebody outside waits for, as far as is known.
+Instant StepRun::next_wake(RankClassId rank) {
+  const LocalRun& local = local_[rank];
+  Instant when = Instant::never();
+  for (uint32_t left = local.running; left != 0; left &= left - 1) {
+    when = std::min(when, local.ends[static_cast<size_t>(std::countr_zero(left))]);
+  }
+  if (!std::has_single_bit(local.running)) return when;
+  const auto stream = static_cast<size_t>(std::countr_zero(local.running));
+  int64_t sms_lost = ranks_[rank].sms_lost;
+  if (stream != kCompute) {
+    const FoldedLane& lane = job_.lanes[local.lane[stream]];
+    const FoldedTransfer& transfer = lane.transfers[lane.transfer_of[rank.index()]];
+    const WorkId work = programs_.work(rank, programs_.next(rank, stream));
+    sms_lost -= plans_[work.index()][transfer.shape].channels * lost_to_a_channel_;
+  }
+  uint32_t done = local.done + 1;  // of the stretch, whose end others wait for
+  const LocalOrder::Stretch& stretch = local.order->stretches()[local.stretch];
+  const StretchShape& shape = shapes_[stretch.shape];
+  if (!shape.goes_on_after(done)) return when;
+  const std::vector<SegmentRun>& runs = runs_with(local.alike, sms_lost);
+  while (shape.goes_on_after(done)) {
+    const LocalSegment* segment = segment_after(rank, stretch, done);
+    if (segment == nullptr || !runs[segment->shape].is_known) break;
+    when = when + runs[segment->shape].takes;
+    done += segment->ops;
+  }
+  return when;
+}
+
+}  // namespace herdsim
