@@ -115,8 +115,12 @@ struct SoftwareStack {
   bool keeps_expert_results = true;
   // Bytes a parameter of a gradient beside the one it is accumulated in: what a backward pass wrote and is still to be added.
   double gradient_copy_bytes = 0;
+  // Bytes a parameter of flat buffers through which replicas reduce gradients, beside both; there is none without replicas.
+  double gradient_bucket_bytes = 0;
+  // A sharded optimizer gathers updated parameters through a flat copy of what it sends and of what comes.
+  bool parameter_gather_flat = false;
   // Whole [tokens, hidden] tensors of asynchronous tensor-parallel transfers that cannot be reused yet, because the host has
-  // launched far ahead of the GPU (PyTorch's record_stream). None where the host waits for messages between stages.
+  // launched far ahead of the GPU (PyTorch's record_stream).
   double transfer_tensors_in_flight = 0;
 
   // Copies that tensor-parallel transfers need: bytes an element of the gathered tensor, once a transfer (a DTensor

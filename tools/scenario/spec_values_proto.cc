@@ -99,6 +99,8 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_fp8_attention_output_bytes(s.fp8_attention_output_bytes);
   m->set_keeps_expert_results(s.keeps_expert_results);
   m->set_gradient_copy_bytes(s.gradient_copy_bytes);
+  m->set_gradient_bucket_bytes(s.gradient_bucket_bytes);
+  m->set_parameter_gather_flat(s.parameter_gather_flat);
   m->set_transfer_tensors_in_flight(s.transfer_tensors_in_flight);
   m->set_expert_dispatch_type(enum_cast<spec::DataType>(s.expert_dispatch_type));
   m->set_expert_dispatch_once(s.expert_dispatch_once);
@@ -442,6 +444,8 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .fp8_attention_output_bytes = m.fp8_attention_output_bytes(),
           .keeps_expert_results = m.keeps_expert_results(),
           .gradient_copy_bytes = m.gradient_copy_bytes(),
+          .gradient_bucket_bytes = m.gradient_bucket_bytes(),
+          .parameter_gather_flat = m.parameter_gather_flat(),
           .transfer_tensors_in_flight = m.transfer_tensors_in_flight(),
           .tp_copy_bytes = m.tp_copy_bytes(),
           .unpad_hidden_bytes = m.unpad_hidden_bytes(),

@@ -134,6 +134,7 @@ RunRow read_row(RowReader r) {
   r.read("net_reducescatter_GBps", row.reducescatter_gigabytes_per_second);
   row.configuration = r.take_cells();
   r.read("peak_mem_alloc_GB", row.peak_memory_gigabytes);
+  r.read("peak_mem_reserved_GB", row.reserved_gigabytes);
   r.read("target_step_time_s", row.target_step_time_s);
   return row;
 }

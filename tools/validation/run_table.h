@@ -14,8 +14,9 @@
 //   gpu_power_W, hbm_GBps               of this run's GPUs, where not the usual ones
 //   net_allreduce_GBps, net_allgather_GBps, net_reducescatter_GBps
 //                                       bus bandwidth of the whole job at 1 GiB, measured in it
-//   peak_mem_alloc_GB, target_step_time_s
-//                                       what was measured; only compared with
+//   peak_mem_alloc_GB, peak_mem_reserved_GB, target_step_time_s
+//                                       what was measured; only compared with. Memory as PyTorch's
+//                                       allocator counts it, in 2^30 bytes
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,7 @@ struct RunRow {
   std::optional<double> gpu_power_watts, hbm_gigabytes_per_second;
   std::optional<double> allreduce_gigabytes_per_second, allgather_gigabytes_per_second,
       reducescatter_gigabytes_per_second;
-  std::optional<double> peak_memory_gigabytes, target_step_time_s;
+  std::optional<double> peak_memory_gigabytes, reserved_gigabytes, target_step_time_s;
   // All cells that say what ran, as they stand: equal in rows of one run. Empty: of no table.
   std::string configuration;
 };

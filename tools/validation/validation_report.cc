@@ -25,7 +25,10 @@ RowPrediction predict(const RunRow& row, const RowParts& parts, MachineMemo& mac
                     .software = row.software,
                     .predicted_step_time_s = std::nullopt,
                     .target_step_time_s = row.target_step_time_s,
-                    .peak_memory = std::nullopt};
+                    .peak_memory = std::nullopt,
+                    .allocator = std::nullopt,
+                    .of_measured = std::nullopt,
+                    .device_memory = Bytes()};
   RowScenario scenario = scenario_of_row(row, parts);
   out.assumed = std::move(scenario.assumed);
   out.skipped_because = std::move(scenario.skipped_because);
@@ -35,6 +38,9 @@ RowPrediction predict(const RunRow& row, const RowParts& parts, MachineMemo& mac
     out.predicted_step_time_s = result.step_time.seconds();
     out.account_s = result.time_account_seconds();
     if (result.peak_stage() != nullptr) out.peak_memory = result.peak_stage()->peak;
+    out.allocator = allocator_memory(scenario.scenario);
+    out.device_memory = scenario.scenario.profile.hbm;
+    out.of_measured = compare_memory(row, *out.allocator, out.device_memory);
   } catch (const SpecError& error) {
     const Fault& first = error.faults().front();
     out.skipped_because = first.field + ": " + first.problem;
@@ -90,6 +96,23 @@ std::string number_or_blank(const std::optional<double>& value) {
 
 std::string percent(double ratio) { return fmt::format("{:.1f} %", 100 * ratio); }
 
+std::string error_table(const std::string& of, const std::vector<ErrorSummary>& groups) {
+  TextTable table({{of},
+                   {"rows", Align::kRight},
+                   {"median", Align::kRight},
+                   {"90 % below", Align::kRight},
+                   {"bias", Align::kRight}});
+  for (const ErrorSummary& s : groups) {
+    table.add_row({s.group, std::to_string(s.count), percent(s.median), percent(s.p90),
+                   fmt::format("{:+.1f} %", 100 * s.bias)});
+  }
+  return table.text();
+}
+
+nlohmann::ordered_json bytes_or_null(const std::optional<Bytes>& bytes) {
+  return bytes ? nlohmann::ordered_json(bytes->count()) : nlohmann::ordered_json(nullptr);
+}
+
 }  // namespace
 
 std::optional<double> RowPrediction::error() const {
@@ -120,6 +143,8 @@ std::vector<RowPrediction> predict_rows(const std::vector<RunRow>& rows, const R
     out[i] = out[first[i]];
     out[i].id = rows[i].id;
     out[i].target_step_time_s = rows[i].target_step_time_s;
+    if (!out[i].allocator) continue;
+    out[i].of_measured = compare_memory(rows[i], *out[i].allocator, out[i].device_memory);
   }
   return out;
 }
@@ -133,24 +158,29 @@ std::vector<ErrorSummary> error_by_software(const std::vector<RowPrediction>& ro
   return errors_of(rows, true).summaries();
 }
 
+std::vector<ErrorSummary> memory_error_by_software(const std::vector<RowPrediction>& rows) {
+  ErrorTable table;
+  for (const RowPrediction& row : rows) {
+    if (!row.of_measured) continue;
+    table.add(row.software, static_cast<double>(row.of_measured->predicted.count()),
+              static_cast<double>(row.of_measured->measured.count()));
+  }
+  return table.summaries();
+}
+
 std::string validation_table(const std::vector<RowPrediction>& rows) {
-  TextTable table({{"software"},
-                   {"rows", Align::kRight},
-                   {"median", Align::kRight},
-                   {"90 % below", Align::kRight},
-                   {"bias", Align::kRight}});
-  const auto add = [&](const ErrorSummary& s, const std::string& name) {
-    table.add_row({name, std::to_string(s.count), percent(s.median), percent(s.p90),
-                   fmt::format("{:+.1f} %", 100 * s.bias)});
-  };
-  for (const ErrorSummary& summary : error_by_software(rows)) add(summary, summary.group);
-  const ErrorSummary all = overall_error(rows);
-  if (all.count > 0) add(all, "all");
+  std::vector<ErrorSummary> groups = error_by_software(rows);
+  if (ErrorSummary all = overall_error(rows); all.count > 0) groups.push_back(std::move(all));
   const size_t predicted = count_predicted(rows);
-  std::string text = table.text();
+  std::string text = error_table("software", groups);
   text +=
       fmt::format("\n{} of {} rows predicted; error of the step time, bias its median with sign\n",
                   predicted, rows.size());
+  const std::vector<ErrorSummary> memory = memory_error_by_software(rows);
+  if (!memory.empty()) {
+    text += "\n" + error_table("memory", memory) +
+            "\nof PyTorch's allocator, where it filled no more than three quarters of the device\n";
+  }
   if (predicted == rows.size()) return text;
   std::vector<std::pair<std::string, size_t>> reasons;
   for (const RowPrediction& row : rows) {
@@ -179,8 +209,11 @@ std::string validation_json(const std::vector<RowPrediction>& rows) {
     line["target_step_time_s"] = number_or_null(row.target_step_time_s);
     line["error"] = number_or_null(row.error());
     line["time_account_s"] = account_json(row);
-    line["peak_memory_bytes"] = row.peak_memory ? nlohmann::ordered_json(row.peak_memory->count())
-                                                : nlohmann::ordered_json(nullptr);
+    line["peak_memory_bytes"] = bytes_or_null(row.peak_memory);
+    line["reserved_memory_bytes"] =
+        bytes_or_null(row.allocator ? std::optional(row.allocator->reserved) : std::nullopt);
+    line["allocated_memory_bytes"] =
+        bytes_or_null(row.allocator ? std::optional(row.allocator->allocated) : std::nullopt);
     line["assumed"] = row.assumed;
     line["skipped_because"] = row.skipped_because;
     out["rows"].push_back(std::move(line));

@@ -10,6 +10,7 @@
 #include "calibrate/profile/error_summary.h"
 #include "sim/base/units.h"
 #include "sim/metrics/step_result.h"
+#include "tools/validation/row_memory.h"
 #include "tools/validation/row_scenario.h"
 #include "tools/validation/run_table.h"
 
@@ -18,7 +19,10 @@ namespace herdsim {
 struct RowPrediction {
   std::string id, software;
   std::optional<double> predicted_step_time_s, target_step_time_s;
-  std::optional<Bytes> peak_memory;
+  std::optional<Bytes> peak_memory;    // of the largest rank, with what lies beside the allocator
+  std::optional<RowMemory> allocator;  // of the rank that prints
+  std::optional<MemoryComparison> of_measured;  // where the row states what was measured
+  Bytes device_memory;
   // Where the predicted time goes, mean over ranks, in the order of kTimeTermNames; zeros where
   // skipped.
   std::array<double, kTimeTerms> account_s{};
@@ -40,9 +44,12 @@ std::vector<RowPrediction> predict_rows(const std::vector<RunRow>& rows, const R
 ErrorSummary overall_error(const std::vector<RowPrediction>& rows);
 // A group a software stack.
 std::vector<ErrorSummary> error_by_software(const std::vector<RowPrediction>& rows);
+// The same of the memory that rows state.
+std::vector<ErrorSummary> memory_error_by_software(const std::vector<RowPrediction>& rows);
 
 std::string validation_table(const std::vector<RowPrediction>& rows);
-// A row has its "time_account_s" as in the JSON of a step, null where skipped.
+// A row has its "time_account_s" as in the JSON of a step, null where skipped, and what PyTorch's
+// allocator would print (row_memory.h).
 // {"rows", "predicted", "skipped", "median_abs_error", "p90_abs_error", "bias"}; errors are null
 // without a target.
 std::string validation_json(const std::vector<RowPrediction>& rows);

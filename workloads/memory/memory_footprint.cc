@@ -78,15 +78,20 @@ int64_t communicators(const ParallelPlan& plan) {
   return count;
 }
 
-// The pool of whole tensors that a host far ahead of its GPU leaves behind; no more than its layers
-// make in a pass each way.
-double transfers_in_flight(const MemoryQuestion& q, const StageLayout& layout) {
-  constexpr double kTransfersOfALayer = 8;
-  const bool waits = q.plan.pp > 1 && !q.software.p2p_async;
-  if (q.plan.tp == 1 || !q.plan.sequence_parallel || waits) return 0;
-  const double tensors = std::min(q.software.transfer_tensors_in_flight,
-                                  kTransfersOfALayer * as_double(layout.total_layers()));
-  return tensors * 2 * as_double(q.tokens() * q.model.hidden);
+// Whole tensors of tensor-parallel transfers.
+double transfer_tensors(const MemoryQuestion& q, double count) {
+  if (q.plan.tp == 1 || !q.plan.sequence_parallel) return 0;
+  return count * 2 * as_double(q.tokens() * q.model.hidden);
+}
+
+// Of a sharded optimizer, after its step: what a rank sends and what it gets, each in one flat
+// buffer.
+double flat_gather(const MemoryQuestion& q, const StageLayout& layout) {
+  const bool gathers = q.plan.shard == Sharding::kZero1 || q.plan.shard == Sharding::kZero2;
+  if (!q.software.parameter_gather_flat || !gathers) return 0;
+  const StageParameters p = stage_parameters(q.model, q.plan, layout);
+  const double element = as_double(bytes_per_element(q.software.parameter_gather_type));
+  return element * (p.total() + sharded(p, shards_of(q)));
 }
 
 State state_of(const MemoryQuestion& q, const StageLayout& layout) {
@@ -101,7 +106,7 @@ State state_of(const MemoryQuestion& q, const StageLayout& layout) {
   State state;
   if (!gathers) state.weights = weight_bytes(p, q.training.precision);
   state.gradients = gradient * (shards_gradients(q.plan.shard) ? in_shards : p.total());
-  state.gradients += q.software.gradient_copy_bytes * p.total();
+  if (q.plan.dp * q.plan.cp > 1) state.gradients += q.software.gradient_bucket_bytes * p.total();
   state.optimizer = q.training.optimizer_state_bytes() *
                     (q.plan.shard == Sharding::kNone ? p.total() : in_shards);
 
@@ -112,7 +117,8 @@ State state_of(const MemoryQuestion& q, const StageLayout& layout) {
     state.communication +=
         4 * 2 * as_double(q.tokens() * q.model.hidden) / (split ? as_double(q.plan.tp) : 1.0);
   }
-  state.communication += transfers_in_flight(q, layout);
+  // What a host far ahead of its GPU leaves behind and cannot use again yet.
+  state.communication += transfer_tensors(q, q.software.transfer_tensors_in_flight);
   if (gathers || shards_gradients(q.plan.shard)) {
     const double layers = std::min(kUnitsInFlight, as_double(layout.total_layers()));
     const double units = layers * layer.total() + outside_layers(q.model, q.plan, layout);
@@ -131,11 +137,28 @@ struct ChunkMemory {
   // That stay for a weight gradient at the end: what the head reads, and the gradient of the
   // logits.
   Bytes deferred, deferred_logits;
+  // What the backward pass has written when it ends, in place of what it had kept.
+  Bytes gradient_copies;
 };
+
+// Of one chunk of a stage, with the embedding and the head where they are.
+StageParameters chunk_parameters(const MemoryQuestion& q, const StageLayout& layout, size_t chunk) {
+  StageLayout one = layout;
+  one.layers = {layout.layers[chunk]};
+  one.first_layer = {layout.first_layer[chunk]};
+  const auto here = static_cast<int64_t>(chunk);
+  if (one.embedding_chunk != here) one.embedding_chunk.reset();
+  if (one.head_chunk != here) one.head_chunk.reset();
+  return stage_parameters(q.model, q.plan, one);
+}
 
 ChunkMemory chunk_memory(const MemoryQuestion& q, const StageLayout& layout, size_t chunk) {
   const double tokens = as_double(q.tokens());
   ChunkMemory m;
+  if (q.software.gradient_copy_bytes > 0) {
+    m.gradient_copies =
+        whole_bytes(q.software.gradient_copy_bytes * chunk_parameters(q, layout, chunk).total());
+  }
   for (int64_t l = 0; l < layout.layers[chunk]; ++l) {
     const int64_t layer = layout.first_layer[chunk] + l;
     const LayerActivations a =
@@ -153,7 +176,10 @@ ChunkMemory chunk_memory(const MemoryQuestion& q, const StageLayout& layout, siz
     const double last_norm = tokens * 4 * as_double(q.model.hidden) / (split ? tp : 1.0);
     m.kept += whole_bytes(last_norm);
     m.kept_logits = whole_bytes(4 * logits);
-    const bool fused = q.software.logit_stream == StreamClass::kFused;
+    // One kernel a step of it moves 28 bytes a logit and more.
+    constexpr double kStepByStep = 28;
+    const bool fused =
+        q.software.logit_stream == StreamClass::kFused && q.software.logit_bytes < kStepByStep;
     m.forward_logits = whole_bytes((fused ? 2 : 6) * logits);
     m.backward_logits = whole_bytes(2 * logits);
     m.deferred = whole_bytes(last_norm / 2);
@@ -171,7 +197,9 @@ class Walk {
 
   struct Held {
     Pass pass;
-    Bytes activations, logits;
+    Bytes activations, logits, gradient_copies;
+
+    Bytes sum() const { return activations + logits + gradient_copies; }
   };
 
   // What is held while the pass runs.
@@ -182,11 +210,13 @@ class Walk {
       kept_ += chunk.kept;
       kept_logits_ += chunk.kept_logits;
     }
-    const Held held{pass, kept_ + (forward ? chunk.forward : chunk.backward),
-                    kept_logits_ + (forward ? chunk.forward_logits : chunk.backward_logits)};
+    Held held{pass, kept_ + (forward ? chunk.forward : chunk.backward),
+              kept_logits_ + (forward ? chunk.forward_logits : chunk.backward_logits), Bytes()};
     if (pass.kind == PassKind::kBackward || pass.kind == PassKind::kBackwardWeight) {
       kept_ -= chunk.kept;
       kept_logits_ -= chunk.kept_logits;
+      const Held end{pass, kept_, kept_logits_, chunk.gradient_copies};
+      if (end.sum() > held.sum()) held = end;
       if (chunk.deferred_logits > Bytes(0) && deferrals_left_ > 0) {
         --deferrals_left_;
         kept_ += chunk.deferred;
@@ -215,7 +245,7 @@ Walk walk_of(const MemoryQuestion& q, int64_t stage) {
 StageMemory sum_up(const MemoryQuestion& q, const State& state, const Walk::Held& held) {
   StageMemory memory;
   memory.weights = whole_bytes(state.weights);
-  memory.gradients = whole_bytes(state.gradients);
+  memory.gradients = whole_bytes(state.gradients) + held.gradient_copies;
   memory.optimizer = whole_bytes(state.optimizer);
   memory.activations = held.activations;
   memory.logits = held.logits;
@@ -259,11 +289,26 @@ StageMemory stage_memory(const MemoryQuestion& q, int64_t stage) {
   Walk::Held peak;
   for (const Pass& pass : q.schedule.order(q.shape, stage)) {
     const Walk::Held held = walk.run(pass);
-    if (held.activations + held.logits > peak.activations + peak.logits) peak = held;
+    if (held.sum() > peak.sum()) peak = held;
   }
   StageMemory memory = sum_up(q, state_of(q, q.layouts[static_cast<size_t>(stage)]), peak);
   memory.stage = stage;
   memory.moment = describe(peak.pass, chunks_per_stage(q.schedule, q.shape));
+  StageMemory at_gather = memory_at_gather(q, stage);
+  return at_gather.peak > memory.peak ? at_gather : memory;
+}
+
+StageMemory memory_at_gather(const MemoryQuestion& q, int64_t stage) {
+  const StageLayout& layout = q.layouts[static_cast<size_t>(stage)];
+  State state = state_of(q, layout);
+  // Of the pool of whole tensors the one gathered into each way is left.
+  constexpr double kGatheredInto = 2;
+  const double pool = q.software.transfer_tensors_in_flight;
+  const double reused = std::max(0.0, pool - kGatheredInto);
+  state.communication += flat_gather(q, layout) - transfer_tensors(q, reused);
+  StageMemory memory = sum_up(q, state, {});
+  memory.stage = stage;
+  memory.moment = "the gather of updated parameters";
   return memory;
 }
 

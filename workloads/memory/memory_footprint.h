@@ -3,8 +3,10 @@
 // The walk: a stage starts with its weights, gradients, optimizer state, buffers and what the
 // device itself takes. Then it runs its passes in order. A forward pass adds what its chunk keeps
 // (layer_activations.h) and holds its transients while it runs; a backward pass holds its own and
-// frees the chunk at its end (a split one at the end of its weight half). The peak is the largest
-// sum at any pass, and StageMemory names that pass.
+// frees the chunk at its end (a split one at the end of its weight half), when a stack that adds
+// gradients up after the pass (gradient_copy_bytes) has all of them at once. The peak is the
+// largest sum at any pass, or that of a sharded optimizer's gather through flat buffers after its
+// step, and StageMemory names the moment.
 //
 // State, bytes a parameter on one rank (d = dp * cp, the ranks that share it; experts: dp * cp /
 // ep):
@@ -83,6 +85,10 @@ StageParameters stage_parameters(const ModelArchitecture& model, const ParallelP
 // Requires: validated plan, shape and layouts; stage < shape.stages. Ensures: peak is the sum of
 // its parts. Complexity: linear in the passes of the stage.
 StageMemory stage_memory(const MemoryQuestion& question, int64_t stage);
+
+// After the passes: the optimizer's step and, where it is sharded, the gather of what it updated.
+// Requires: as stage_memory().
+StageMemory memory_at_gather(const MemoryQuestion& question, int64_t stage);
 
 // What the stage holds while each pass of its schedule's order runs; the largest is its peak.
 // Requires: as stage_memory(). Complexity: linear in the passes of the stage.

@@ -36,7 +36,8 @@ TEST(ValidationReport, json_has_exactly_the_documented_keys) {
                                                   "median_abs_error", "p90_abs_error", "bias"));
   EXPECT_THAT(row_keys, testing::UnorderedElementsAre(
                             "id", "predicted_step_time_s", "target_step_time_s", "error",
-                            "time_account_s", "peak_memory_bytes", "assumed", "skipped_because"));
+                            "time_account_s", "peak_memory_bytes", "reserved_memory_bytes",
+                            "allocated_memory_bytes", "assumed", "skipped_because"));
   EXPECT_EQ(report["rows"].size(), 3U);
   EXPECT_EQ(report["predicted"], 2);
   EXPECT_EQ(report["skipped"], 1);
@@ -104,6 +105,30 @@ TEST(ValidationReport, a_run_that_is_repeated_keeps_its_own_name_and_target) {
   EXPECT_EQ(*together[0].predicted_step_time_s, *together[3].predicted_step_time_s);
   EXPECT_NE(*together[0].predicted_step_time_s, *together[2].predicted_step_time_s);
   EXPECT_NE(*together[0].predicted_step_time_s, *together[4].predicted_step_time_s);
+}
+
+// Context and communicators lie beside the allocator; of what it serves some is lost to fragments.
+TEST(ValidationReport, memory_is_compared_where_a_row_states_it) {
+  const std::string head =
+      "id,software,gpu,layers,hidden,ffn,heads,vocab,seq_len,num_gpus,global_batch,"
+      "peak_mem_alloc_GB,peak_mem_reserved_GB\n";
+  const std::string size = ",H100,8,2048,5632,16,32000,2048,8,16,";
+  const std::vector<RowPrediction> rows = predict_rows(
+      parse_run_table(head + "a,torch-fsdp" + size + "2,4\nb,torch-fsdp" + size +
+                          "2,\nc,torch-fsdp" + size + ",70\nd,torch-fsdp" + size + ",\n",
+                      "t"),
+      RowParts({}), 1);
+  for (const RowPrediction& row : rows) {
+    EXPECT_LT(row.allocator->reserved, *row.peak_memory);
+    EXPECT_LT(row.allocator->allocated, row.allocator->reserved);
+  }
+  EXPECT_EQ(rows[0].of_measured->predicted, rows[0].allocator->reserved);
+  EXPECT_EQ(rows[0].of_measured->measured, gibibytes(4));
+  EXPECT_EQ(rows[1].of_measured->predicted, rows[1].allocator->allocated);
+  EXPECT_FALSE(rows[2].of_measured.has_value()) << "near the end of memory it says nothing";
+  EXPECT_FALSE(rows[3].of_measured.has_value());
+  EXPECT_EQ(memory_error_by_software(rows).front().count, 2U);
+  EXPECT_THAT(validation_table(rows), testing::HasSubstr("of PyTorch's allocator"));
 }
 
 TEST(ValidationReport, threads_change_nothing) {

@@ -1,5 +1,6 @@
 #include "workloads/memory/memory_footprint.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,15 +29,54 @@ TEST(MemoryFootprint, transfers_in_flight_hold_whole_tensors_where_the_host_runs
   s.software.transfer_tensors_in_flight = 10;
   const Bytes tensor(int64_t{2} * 4096 * 4096);
   EXPECT_EQ(s.memory()[0].communication - without, 10 * tensor);
-  s.software.transfer_tensors_in_flight = 1e9;
-  EXPECT_EQ(s.memory()[0].communication - without, 8 * 16 * tensor) << "of 16 layers";
-  s.software.p2p_async = false;
-  EXPECT_EQ(s.memory()[0].communication, without) << "the host waits at every message";
   s.plan = {.tp = 1, .pp = 2};
-  s.software.p2p_async = true;
   const Bytes alone = s.memory()[0].communication;
   s.software.transfer_tensors_in_flight = 0;
   EXPECT_EQ(s.memory()[0].communication, alone);
+}
+
+// A stack that adds gradients up after the pass has them in place of what the pass had kept: the peak is the larger of
+// the two, and grows by less than the copies.
+TEST(MemoryFootprint, gradients_to_be_added_up_take_the_place_of_activations) {
+  Job s;
+  s.assumptions.fragmentation = 0;
+  const StageMemory without = s.memory()[0];
+  s.software.gradient_copy_bytes = 2;
+  EXPECT_EQ(s.memory()[0].peak, without.peak) << "activations are the larger";
+  s.training.sequence_length = 512;
+  const StageMemory few = s.memory()[0];
+  s.software.gradient_copy_bytes = 0;
+  const StageMemory fewer = s.memory()[0];
+  const Bytes copies(2 * s.model.parameters());
+  EXPECT_EQ(few.gradients - fewer.gradients, copies);
+  EXPECT_EQ(few.activations, Bytes());
+  EXPECT_GT(few.peak, fewer.peak);
+  EXPECT_LT(few.peak, fewer.peak + copies);
+  EXPECT_THAT(few.moment, testing::StartsWith("backward"));
+}
+
+TEST(MemoryFootprint, buckets_of_gradients_are_there_where_replicas_are) {
+  Job s;
+  const StageMemory alone = s.memory()[0];
+  s.software.gradient_bucket_bytes = 2;
+  EXPECT_EQ(s.memory()[0].gradients, alone.gradients);
+  s.plan = {.dp = 2};
+  EXPECT_EQ(s.memory()[0].gradients - alone.gradients, Bytes(2 * s.model.parameters()));
+}
+
+// 2 bytes a parameter come and 2 / dp are sent; where the passes keep little, this is the peak.
+TEST(MemoryFootprint, a_gather_through_flat_buffers_is_a_moment_of_its_own) {
+  Job s;
+  s.plan = {.dp = 4, .shard = Sharding::kZero1};
+  s.training.sequence_length = 16;
+  const StageMemory passes = s.memory()[0];
+  s.software.parameter_gather_flat = true;
+  const StageMemory gather = s.memory()[0];
+  EXPECT_EQ(gather.moment, "the gather of updated parameters");
+  EXPECT_EQ(gather.communication - passes.communication, Bytes(s.model.parameters() * 5 / 2));
+  EXPECT_EQ(gather.activations, Bytes());
+  s.plan.shard = Sharding::kNone;
+  EXPECT_THAT(s.memory()[0].moment, testing::StrNe(gather.moment)) << "nothing is shared out";
 }
 
 TEST(MemoryFootprint, parts_sum_to_the_peak_on_every_stage_of_every_schedule) {
