@@ -12,7 +12,6 @@
 #include "tools/simulation/simulate_step.h"
 #include "tools/study/uncertain_inputs.h"
 #include "tools/validation/row_words.h"
-#include "tools/validation/source_facts.h"
 
 namespace herdsim {
 namespace {
@@ -76,26 +75,14 @@ std::vector<std::string> all_but(std::vector<std::string> words, const std::stri
   return words;
 }
 
-// By the source, though the cell may be blank.
-bool is_said(const RunRow& row, std::string_view SourceFact::*what) {
-  const SourceFact* said = facts_of_source(row);
-  return said != nullptr && !(said->*what).empty();
-}
-
 constexpr BlankCell kBlankCells[] = {
-    {"recompute",
-     [](const RunRow& row) {
-       return row.recompute.empty() && !is_said(row, &SourceFact::recompute);
-     },
+    {"recompute", [](const RunRow& row) { return row.recompute.empty(); },
      [](RunRow& row, const std::string& value) { row.recompute = value; },
      [](const Scenario& s) { return recompute_word(s.training.recompute); },
      [](const Scenario& s) {
        return all_but({"none", "selective", "full"}, recompute_word(s.training.recompute));
      }},
-    {"attention_kernel",
-     [](const RunRow& row) {
-       return row.attention_kernel.empty() && !is_said(row, &SourceFact::attention_kernel);
-     },
+    {"attention_kernel", [](const RunRow& row) { return row.attention_kernel.empty(); },
      [](RunRow& row, const std::string& value) { row.attention_kernel = value; },
      [](const Scenario& s) { return s.software.attention_kernel; },
      [](const Scenario& s) {

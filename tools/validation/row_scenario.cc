@@ -17,7 +17,6 @@
 #include "tools/scenario/field_origins.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/validation/row_words.h"
-#include "tools/validation/source_facts.h"
 #include "workloads/schedules/schedule.h"
 #include "workloads/stage_layout.h"
 
@@ -85,7 +84,7 @@ std::string letters_and_digits(std::string_view name) {
 class RowReading {
  public:
   RowReading(const RunRow& row, const RowParts& parts, const std::vector<std::string>& sets)
-      : row_(row), parts_(parts), software_sets_(sets), said_(facts_of_source(row)) {}
+      : row_(row), parts_(parts), software_sets_(sets) {}
 
   RowScenario read() {
     s_.name = row_.id;
@@ -95,8 +94,9 @@ class RowReading {
       schedule();
       check();
     }
-    if (!by_source_.empty()) {
-      out_.assumed.push_back(fmt::format("{} ({})", fmt::join(by_source_, ", "), said_->stated));
+    if (!row_.by_source.empty()) {
+      out_.assumed.push_back(
+          fmt::format("{} ({})", fmt::join(row_.by_source, ", "), row_.stated));
     }
     return std::move(out_);
   }
@@ -114,11 +114,6 @@ class RowReading {
   template <class T>
   T or_assume(const std::optional<T>& stated, std::string_view column, T value) {
     return stated ? *stated : assume(column, value);
-  }
-
-  // What the source says and the columns do not.
-  void by_source(std::string_view column, std::string_view value) {
-    by_source_.push_back(fmt::format("{} = {}", column, value));
   }
 
   bool model() {
@@ -139,12 +134,7 @@ class RowReading {
     m.hidden = size(row_.hidden, "hidden", &ModelArchitecture::hidden);
     m.ffn = size(row_.ffn, "ffn", &ModelArchitecture::ffn);
     m.heads = size(row_.heads, "heads", &ModelArchitecture::heads);
-    if (said_ != nullptr && said_->vocab) {
-      m.vocab = *said_->vocab;
-      by_source("vocab", std::to_string(m.vocab));
-    } else {
-      m.vocab = size(row_.vocab, "vocab", &ModelArchitecture::vocab);
-    }
+    m.vocab = size(row_.vocab, "vocab", &ModelArchitecture::vocab);
     s_.training.sequence_length = need(row_.seq_len, "seq_len");
     s_.gpus = need(row_.num_gpus, "num_gpus");
     s_.training.global_batch = need(row_.global_batch, "global_batch");
@@ -199,28 +189,19 @@ class RowReading {
   }
 
   bool software() {
-    const SoftwareStack* stack = parts_.software(row_.software);
+    words_ = words_of(row_);
+    const std::string& name = row_.software;
+    const SoftwareStack* stack = parts_.software(name);
     if (stack == nullptr) {
-      return skip(row_.software.empty() ? "software is not stated"
-                                        : "no record of the software stack " + row_.software);
+      return skip(name.empty() ? "software is not stated"
+                               : "no record of the software stack " + name);
     }
     s_.software = *stack;
-    const bool said = said_ != nullptr && !said_->software.empty();
-    if (said || !software_sets_.empty()) {
-      std::vector<std::string> sets;
-      if (said) sets = said_->software;
-      by_source_.insert(by_source_.end(), sets.begin(), sets.end());
+    std::vector<std::string> sets = row_.software_sets;
+    if (!sets.empty() || !software_sets_.empty()) {
       sets.insert(sets.end(), parts_.software_sets().begin(), parts_.software_sets().end());
       sets.insert(sets.end(), software_sets_.begin(), software_sets_.end());
-      s_.software = load_software(row_.software, sets);
-    }
-    if (said_ != nullptr && !said_->recompute.empty()) {
-      RunRow row = row_;
-      row.recompute = said_->recompute;
-      words_ = words_of(row);
-      by_source("recompute", said_->recompute);
-    } else {
-      words_ = words_of(row_);
+      s_.software = load_software(name, sets);
     }
     if (words_.no_tp_overlap) s_.software.tp_overlap = TpOverlap::kNone;
     if (words_.no_dp_overlap) s_.software.dp_overlap = false;
@@ -354,14 +335,7 @@ class RowReading {
     } else {
       assume("recompute", "none");
     }
-    if (said_ != nullptr && said_->expert_capacity > 0) {
-      t.expert_capacity_factor = said_->expert_capacity;
-      by_source("expert_capacity_factor", fmt::format("{}", said_->expert_capacity));
-    }
-    if (said_ != nullptr && !said_->attention_kernel.empty()) {
-      s_.software.attention_kernel = said_->attention_kernel;
-      return by_source("attention_kernel", said_->attention_kernel);
-    }
+    if (row_.expert_capacity) t.expert_capacity_factor = *row_.expert_capacity;
     if (!row_.attention_kernel.empty()) s_.software.attention_kernel = row_.attention_kernel;
     if (row_.attention_kernel.empty() ||
         !s_.profile.attention_kernel(s_.software.attention_kernel)) {
@@ -432,8 +406,6 @@ class RowReading {
   const RunRow& row_;
   const RowParts& parts_;
   const std::vector<std::string>& software_sets_;
-  const SourceFact* said_;  // null where nothing beside the columns is known
-  std::vector<std::string> by_source_;  // "vocab = 50257"
   RowWords words_;
   RowScenario out_;
   Scenario& s_ = out_.scenario;

@@ -1,5 +1,6 @@
 #include "tools/validation/run_table.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fstream>
@@ -8,6 +9,8 @@
 
 #include "calibrate/profile/csv_table.h"
 #include "sim/base/error.h"
+#include "tools/scenario/load_scenario.h"
+#include "tools/validation/source_facts.h"
 
 namespace herdsim {
 namespace {
@@ -21,11 +24,28 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-// Reads the cells of one row by column name; a column that the table lacks is blank.
+// Of a list of "field=value", with ';' between them.
+std::vector<std::string> split_sets(std::string_view text) {
+  std::vector<std::string> sets;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(';'), text.size());
+    const std::string_view set = trimmed(text.substr(0, end));
+    if (!set.empty()) sets.emplace_back(set);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return sets;
+}
+
+// Reads the cells of one row by column name, or what the row's source says in their place; a column
+// that the table lacks is blank.
 class RowReader {
  public:
   RowReader(const CsvTable& table, size_t row, Faults& faults)
-      : table_(table), row_(row), faults_(faults) {}
+      : table_(table), row_(row), faults_(faults) {
+    said_ = facts_of_source(cell("source_where"), cell("model"), cell("gpu"));
+  }
+
+  const SourceFact* said() const { return said_; }
 
   void read(std::string_view column, std::string& value) { value = cell_of(column); }
 
@@ -61,6 +81,17 @@ class RowReader {
     }
   }
 
+  void read(std::string_view column, std::vector<std::string>& sets) {
+    sets = split_sets(cell_of(column));
+    try {
+      // Any record: all have the same fields.
+      if (!sets.empty()) load_software("megatron-te", sets);
+    } catch (const SpecError& error) {
+      const Fault& first = error.faults().front();
+      fault(column, text(column), first.field + ": " + first.problem, first.allowed);
+    }
+  }
+
   // The cells read since the last call, one after another.
   std::string take_cells() { return std::exchange(cells_, {}); }
 
@@ -72,6 +103,14 @@ class RowReader {
     return cell;
   }
   std::string_view text(std::string_view column) const {
+    if (said_ != nullptr) {
+      for (const auto& [name, value] : said_->cells) {
+        if (name == column) return value;
+      }
+    }
+    return cell(column);
+  }
+  std::string_view cell(std::string_view column) const {
     const std::optional<size_t> index = table_.column(column);
     return index ? trimmed(table_.cell(row_, *index)) : std::string_view{};
   }
@@ -85,6 +124,7 @@ class RowReader {
   const CsvTable& table_;
   const size_t row_;
   Faults& faults_;
+  const SourceFact* said_ = nullptr;
   std::string cells_;
 };
 
@@ -110,6 +150,7 @@ RunRow read_row(RowReader r) {
   r.read("experts_per_token", row.experts_per_token);
   r.read("shared_experts", row.shared_experts);
   r.read("expert_ffn", row.expert_ffn);
+  r.read("expert_capacity", row.expert_capacity);
   r.read("num_gpus", row.num_gpus);
   r.read("gpus_per_node", row.gpus_per_node);
   r.read("tp", row.tp);
@@ -127,15 +168,22 @@ RunRow read_row(RowReader r) {
   r.read("attention_kernel", row.attention_kernel);
   r.read("pp_schedule", row.pp_schedule);
   r.read("overlap_notes", row.overlap_notes);
+  r.read("software_set", row.software_sets);
   r.read("gpu_power_W", row.gpu_power_watts);
   r.read("hbm_GBps", row.hbm_gigabytes_per_second);
   r.read("net_allreduce_GBps", row.allreduce_gigabytes_per_second);
   r.read("net_allgather_GBps", row.allgather_gigabytes_per_second);
   r.read("net_reducescatter_GBps", row.reducescatter_gigabytes_per_second);
-  row.configuration = r.take_cells();
+  row.configuration = r.take_cells() + (r.said() != nullptr ? std::string(r.said()->stated) : "");
   r.read("peak_mem_alloc_GB", row.peak_memory_gigabytes);
   r.read("peak_mem_reserved_GB", row.reserved_gigabytes);
   r.read("target_step_time_s", row.target_step_time_s);
+  if (r.said() != nullptr) {
+    for (const auto& [column, value] : r.said()->cells) {
+      row.by_source.push_back(std::string(column) + " = " + std::string(value));
+    }
+    row.stated = r.said()->stated;
+  }
   return row;
 }
 

@@ -8,9 +8,13 @@
 //   params_B                                                      billions, of all parameters; tells whether embeddings
 //                                                                 are tied
 //   experts, experts_per_token, shared_experts, expert_ffn
+//   expert_capacity                     times its mean share that an expert takes, no token beyond;
+//                                       blank: none is dropped
 //   num_gpus, gpus_per_node, tp, sp, cp, pp, vp, ep, dp, fsdp_zero, micro_batch, global_batch
 //   precision, recompute, attention_kernel, pp_schedule, overlap_notes
 //                                       words, read by row_words.h
+//   software_set                        fields of the software's record that this run sets otherwise:
+//                                       "logit_bytes=52; gradient_reduce_type=FP32"
 //   gpu_power_W, hbm_GBps               of this run's GPUs, where not the usual ones
 //   net_allreduce_GBps, net_allgather_GBps, net_reducescatter_GBps
 //                                       bus bandwidth of the whole job at 1 GiB, measured in it
@@ -32,15 +36,20 @@ struct RunRow {
   std::optional<int64_t> layers, hidden, ffn, heads, kv_heads, head_dim, vocab, seq_len;
   std::optional<int64_t> experts, experts_per_token, shared_experts, expert_ffn;
   std::optional<bool> mlp_gated;
-  std::optional<double> billion_parameters;
+  std::optional<double> billion_parameters, expert_capacity;
   std::optional<int64_t> num_gpus, gpus_per_node, tp, cp, pp, vp, ep, dp;
   std::optional<bool> sp;
   std::optional<int64_t> micro_batch, global_batch;
+  std::vector<std::string> software_sets;  // "logit_bytes=52"
   std::string fsdp_zero, precision, recompute, attention_kernel, pp_schedule, overlap_notes;
   std::optional<double> gpu_power_watts, hbm_gigabytes_per_second;
   std::optional<double> allreduce_gigabytes_per_second, allgather_gigabytes_per_second,
       reducescatter_gigabytes_per_second;
   std::optional<double> peak_memory_gigabytes, reserved_gigabytes, target_step_time_s;
+  // What the row's source says beside its columns or against them, as "vocab = 50257", and where;
+  // the members above are so (source_facts.h).
+  std::vector<std::string> by_source;
+  std::string stated;
   // All cells that say what ran, as they stand: equal in rows of one run. Empty: of no table.
   std::string configuration;
 };

@@ -18,17 +18,17 @@ constexpr std::string_view kNemotron15b =
 constexpr std::string_view kGptOss =
     "gpt_oss_workload_base_configs.py, H100: recompute_modules layernorm, moe_act; "
     "gpt_oss_provider.py: moe_token_dispatcher_type alltoall";
-constexpr int64_t kGpt2Tokens = 50257, kLlama3Tokens = 128256;
+constexpr std::string_view kGpt2Tokens = "50257", kLlama3Tokens = "128256";
 
 // Megatron's vocabulary-parallel cross entropy without fusion (tensor_parallel/cross_entropy.py),
 // bytes a logit: forward a cast to fp32 (6), the maximum (4), its subtraction, exp and the division
 // in place (8 each), the sum (4); backward the product with the loss's gradient (8) and a cast back
 // (6).
-const std::vector<std::string> kUnfusedLoss = {"logit_bytes=52", "logit_stream=FRAMEWORK"};
+constexpr std::string_view kUnfusedLoss = "logit_bytes=52; logit_stream=FRAMEWORK";
 // What Megatron-LM does without being asked for more (training/arguments.py): bf16 gradients are
 // reduced in fp32.
-const std::vector<std::string> kMegatronDefaults = {"logit_bytes=52", "logit_stream=FRAMEWORK",
-                                                    "gradient_reduce_type=FP32"};
+constexpr std::string_view kMegatronDefaults =
+    "logit_bytes=52; logit_stream=FRAMEWORK; gradient_reduce_type=FP32";
 constexpr std::string_view kFlagPerf =
     "the run's script: --use-flash-attn, no --cross-entropy-loss-fusion";
 
@@ -38,72 +38,68 @@ const std::vector<SourceFact>& source_facts() {
   static const std::vector<SourceFact> kFacts = {
       {.where = "NVIDIA/dgxc-benchmarking@v24.11.1 llama3.1/README_405b.md",
        .model = "Llama3.1-405B",
-       .vocab = kGpt2Tokens,
+       .cells = {{"vocab", kGpt2Tokens}},
        .stated = kProxyTokenizer},
       {.where = "NVIDIA/dgxc-benchmarking@v25.02 llama3.1/README_405b.md",
        .model = "Llama3.1-405B",
-       .vocab = kGpt2Tokens,
+       .cells = {{"vocab", kGpt2Tokens}},
        .stated = kProxyTokenizer},
       {.where = "NVIDIA/dgxc-benchmarking@v24.11.1 nemotron/README_340b.md",
        .model = "Nemotron4-340B",
-       .attention_kernel = "fa2",
+       .cells = {{"attention_kernel", "fa2"}},
        .stated = "nemotron/configure.sh: NVTE_FUSED_ATTN=0 for 340b"},
       {.where = "NVIDIA/dgxc-benchmarking@v25.02 nemotron/README_15b.md",
        .model = "Nemotron4-15B",
-       .software = {"tp_overlap_chunks=4", "gradient_reduce_type=FP32"},
+       .cells = {{"software_set", "tp_overlap_chunks=4; gradient_reduce_type=FP32"}},
        .stated = kNemotron15b},
       {.where = "NVIDIA/dgxc-benchmarking@v24.11.1 grok1/",
        .model = "Grok1",
-       .vocab = kLlama3Tokens,
-       .attention_kernel = "fa2",
-       .expert_capacity = 1,
-       .software = kUnfusedLoss,
+       .cells = {{"vocab", kLlama3Tokens},
+                 {"attention_kernel", "fa2"},
+                 {"expert_capacity", "1"},
+                 {"software_set", kUnfusedLoss}},
        .stated = kGrok},
       {.where = "NVIDIA/dgxc-benchmarking@v25.04 grok1/",
        .model = "Grok1",
-       .vocab = kLlama3Tokens,
-       .attention_kernel = "fa2",
-       .expert_capacity = 1,
-       .software = kUnfusedLoss,
+       .cells = {{"vocab", kLlama3Tokens},
+                 {"attention_kernel", "fa2"},
+                 {"expert_capacity", "1"},
+                 {"software_set", kUnfusedLoss}},
        .stated = kGrok},
       {.where = "NVIDIA-NeMo/Megatron-Bridge",
        .model = "GPT OSS 120B",
        .gpu = "H100",
-       .recompute = "selective: norms and activation functions",
-       .software = {"expert_dispatch_once=false"},
+       .cells = {{"recompute", "selective: norms and activation functions"},
+                 {"software_set", "expert_dispatch_once=false"}},
        .stated = kGptOss},
       {.where = "FlagOpen/FlagPerf@1b5a030398 training/nvidia/llama3_8B-megatron/",
        .model = "Llama3-8B",
-       .attention_kernel = "fa2",
-       .software = kMegatronDefaults,
+       .cells = {{"attention_kernel", "fa2"}, {"software_set", kMegatronDefaults}},
        .stated = kFlagPerf},
       {.where = "FlagOpen/FlagPerf@1b5a030398 training/nvidia/llama3_70B-megatron/",
        .model = "Llama3-70B",
-       .attention_kernel = "fa2",
-       .software = kMegatronDefaults,
+       .cells = {{"attention_kernel", "fa2"}, {"software_set", kMegatronDefaults}},
        .stated = kFlagPerf},
       {.where = "FlagOpen/FlagPerf@1b5a030398 training/nvidia/llama2_70B-megatron/",
        .model = "Llama2-70B",
-       .attention_kernel = "fa2",
-       .software = kMegatronDefaults,
+       .cells = {{"attention_kernel", "fa2"}, {"software_set", kMegatronDefaults}},
        .stated = kFlagPerf},
       {.where = "FlagOpen/FlagPerf@1b5a030398 training/nvidia/aquila2_7b-flagscale/",
        .model = "Aquila2-7B",
-       .attention_kernel = "fa2",
-       .software = kMegatronDefaults,
+       .cells = {{"attention_kernel", "fa2"}, {"software_set", kMegatronDefaults}},
        .stated = kFlagPerf},
   };
   return kFacts;
 }
 
-const SourceFact* facts_of_source(const RunRow& row) {
+const SourceFact* facts_of_source(std::string_view source_where, std::string_view model,
+                                  std::string_view gpu) {
   constexpr std::string_view kSite = "github ";
-  std::string_view where = row.source_where;
-  if (where.starts_with(kSite)) where.remove_prefix(kSite.size());
+  if (source_where.starts_with(kSite)) source_where.remove_prefix(kSite.size());
   const auto& facts = source_facts();
   const auto found = std::find_if(facts.begin(), facts.end(), [&](const SourceFact& fact) {
-    return where.starts_with(fact.where) && row.model.starts_with(fact.model) &&
-           row.gpu.starts_with(fact.gpu);
+    return source_where.starts_with(fact.where) && model.starts_with(fact.model) &&
+           gpu.starts_with(fact.gpu);
   });
   return found == facts.end() ? nullptr : &*found;
 }

@@ -15,7 +15,6 @@
 #include "sim/base/table.h"
 #include "sim/base/text.h"
 #include "tools/simulation/simulate_step.h"
-#include "tools/validation/source_facts.h"
 
 namespace herdsim {
 namespace {
@@ -48,15 +47,14 @@ RowPrediction predict(const RunRow& row, const RowParts& parts, MachineMemo& mac
   return out;
 }
 
-// Of each row the first of the same run: what its cells and what its source say are equal.
-// Published grids repeat their runs.
+// Of each row the first of the same run, all of whose cells are equal. Published grids repeat their
+// runs.
 std::vector<size_t> first_of_same_run(const std::vector<RunRow>& rows) {
-  std::map<std::pair<std::string_view, const SourceFact*>, size_t> first;
+  std::map<std::string_view, size_t> first;
   std::vector<size_t> out;
   for (size_t i = 0; i < rows.size(); ++i) {
     const std::string_view configuration = rows[i].configuration;
-    const auto key = std::pair(configuration, facts_of_source(rows[i]));
-    out.push_back(configuration.empty() ? i : first.emplace(key, i).first->second);
+    out.push_back(configuration.empty() ? i : first.emplace(configuration, i).first->second);
   }
   return out;
 }

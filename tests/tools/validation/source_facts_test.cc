@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "sim/base/error.h"
-#include "tools/scenario/load_scenario.h"
 #include "tools/validation/row_scenario.h"
 
 namespace herdsim {
@@ -13,48 +12,36 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-RunRow row_of(std::string_view source_where, std::string_view model) {
-  RunRow row;
-  row.id = "one";
-  row.source_where = source_where;
-  row.model = model;
-  row.software = "megatron-te";
-  row.gpu = "H100";
-  row.layers = 126;
-  row.hidden = 16384;
-  row.ffn = 53248;
-  row.heads = 128;
-  row.kv_heads = 8;
-  row.vocab = 128256;
-  row.seq_len = 8192;
-  row.num_gpus = 576;
-  row.tp = 8;
-  row.cp = 2;
-  row.pp = 9;
-  row.vp = 7;
-  row.global_batch = 252;
-  row.attention_kernel = "cudnn9";
-  return row;
+// One row of a table that has all columns a fact may fill, and what a 405B needs.
+RunRow row_of(const std::string& source_where, const std::string& model,
+              const std::string& gpu = "H100", const std::string& software_set = "") {
+  return parse_run_table(
+             "id,software,source_where,model,gpu,software_set,layers,hidden,ffn,heads,kv_heads,"
+             "vocab,seq_len,"
+             "num_gpus,tp,cp,pp,vp,global_batch,attention_kernel,recompute,expert_capacity\n"
+             "one,megatron-te," +
+                 source_where + "," + model + "," + gpu + "," + software_set +
+                 ",126,16384,53248,128,8,128256,8192,576,8,2,9,7,252,cudnn9,,\n",
+             "runs.csv")
+      .front();
 }
 
-TEST(SourceFacts, each_is_found_says_something_and_says_where) {
+TEST(SourceFacts, each_is_found_is_read_as_cells_would_be_and_says_where) {
   for (const SourceFact& fact : source_facts()) {
     SCOPED_TRACE(fact.where);
-    RunRow row;
-    row.source_where = "github " + std::string(fact.where) + " table 2";
-    row.model = std::string(fact.model) + "-proxy-L2";
-    row.gpu = std::string(fact.gpu) + "-80GB";
-    EXPECT_EQ(facts_of_source(row), &fact);
-    row.model = "another model";
-    EXPECT_EQ(facts_of_source(row), nullptr);
-    EXPECT_TRUE(fact.vocab || !fact.attention_kernel.empty() || !fact.recompute.empty() ||
-                !fact.software.empty());
+    const std::string where = "github " + std::string(fact.where) + " table 2";
+    const std::string model = std::string(fact.model) + "-proxy-L2",
+                      gpu = std::string(fact.gpu) + "-80GB";
+    EXPECT_EQ(facts_of_source(where, model, gpu), &fact);
+    EXPECT_EQ(facts_of_source(where, "another model", gpu), nullptr);
     EXPECT_THAT(fact.stated, HasSubstr(":"));
-    EXPECT_NO_THROW(load_software("megatron-te", fact.software));
+    ASSERT_FALSE(fact.cells.empty());
+    const RunRow row = row_of(where, model, gpu);
+    EXPECT_EQ(row.by_source.size(), fact.cells.size());
+    EXPECT_EQ(row.stated, fact.stated);
   }
-  RunRow row;
-  row.model = "Llama3.1-405B";
-  EXPECT_EQ(facts_of_source(row), nullptr);
+  EXPECT_EQ(facts_of_source("", "Llama3.1-405B", "H100"), nullptr);
+  EXPECT_TRUE(row_of("", "Llama3.1-405B").by_source.empty());
 }
 
 TEST(SourceFacts, the_tokenizer_that_ran_is_padded_and_named_with_where_it_is_said) {
@@ -70,31 +57,43 @@ TEST(SourceFacts, the_tokenizer_that_ran_is_padded_and_named_with_where_it_is_sa
 
 TEST(SourceFacts, recomputed_modules_are_read_as_the_column_would_be) {
   const std::string where = "github NVIDIA-NeMo/Megatron-Bridge@0a25f91 docs";
-  RunRow row = row_of(where, "GPT OSS 120B");
-  const RowScenario read = scenario_of_row(row, RowParts({}));
+  const RowScenario read = scenario_of_row(row_of(where, "GPT OSS 120B"), RowParts({}));
   EXPECT_EQ(read.scenario.training.recompute, Recompute::kElementwise);
-  row.gpu = "B200";
-  EXPECT_EQ(scenario_of_row(row, RowParts({})).scenario.training.recompute, Recompute::kNone);
+  const RowScenario other = scenario_of_row(row_of(where, "GPT OSS 120B", "B200"), RowParts({}));
+  EXPECT_EQ(other.scenario.training.recompute, Recompute::kNone);
 }
 
-TEST(SourceFacts, a_stated_kernel_and_loss_replace_those_of_the_stack_but_not_what_is_set) {
+// A table of one's own says the same in its columns.
+TEST(SourceFacts, fields_set_by_a_cell_are_those_of_this_row_alone_and_give_way_to_what_is_set) {
+  const RunRow row = row_of("", "mine", "H100", "logit_bytes=52; logit_stream=FRAMEWORK ;");
+  EXPECT_THAT(row.software_sets, testing::ElementsAre("logit_bytes=52", "logit_stream=FRAMEWORK"));
+  EXPECT_DOUBLE_EQ(scenario_of_row(row, RowParts({})).scenario.software.logit_bytes, 52);
+  EXPECT_DOUBLE_EQ(
+      scenario_of_row(row, RowParts({"software.logit_bytes=7"})).scenario.software.logit_bytes, 7);
+  try {
+    row_of("", "mine", "H100", "logit_bites=52");
+    FAIL() << "no such field";
+  } catch (const SpecError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("runs.csv:2"));
+    EXPECT_THAT(error.what(), HasSubstr("software_set"));
+    EXPECT_THAT(error.what(), HasSubstr("logit_bites"));
+  }
+}
+
+TEST(SourceFacts, a_capacity_is_read_beside_a_stated_kernel_and_loss) {
   const std::string where = "github NVIDIA/dgxc-benchmarking@v25.04 grok1/README_314b.md";
-  RunRow row = row_of(where, "Grok1-314B-proxy-L4");
-  row.layers = 4;
-  row.vocab = row.vp = row.pp = row.cp = std::nullopt;
-  row.hidden = row.ffn = row.heads = row.kv_heads = std::nullopt;
-  row.num_gpus = 32;
-  row.tp = 4;
-  row.ep = 8;
-  row.attention_kernel = "";
-  row.global_batch = 1024;
+  const RunRow row =
+      parse_run_table(
+          "id,software,source_where,model,gpu,layers,num_gpus,tp,ep,seq_len,global_batch\n"
+          "one,megatron-te," +
+              where + ",Grok1-314B-proxy-L4,H100,4,32,4,8,8192,1024\n",
+          "runs.csv")
+          .front();
   const RowScenario read = scenario_of_row(row, RowParts({}));
   EXPECT_EQ(read.skipped_because, "");
   EXPECT_EQ(read.scenario.software.attention_kernel, "fa2");
   EXPECT_DOUBLE_EQ(read.scenario.software.logit_bytes, 52);
   EXPECT_DOUBLE_EQ(read.scenario.training.expert_capacity_factor, 1);
-  const RowScenario set = scenario_of_row(row, RowParts({"software.logit_bytes=7"}));
-  EXPECT_DOUBLE_EQ(set.scenario.software.logit_bytes, 7);
 }
 
 }  // namespace
