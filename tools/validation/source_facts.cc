@@ -31,6 +31,9 @@ constexpr std::string_view kMegatronDefaults =
     "logit_bytes=52; logit_stream=FRAMEWORK; gradient_reduce_type=FP32";
 constexpr std::string_view kFlagPerf =
     "the run's script: --use-flash-attn, no --cross-entropy-loss-fusion";
+// PaddleNLP splits tokens over tensor ranks since 2.7 only.
+constexpr std::string_view kPaddle =
+    "README.md: paddle-2.5.1; config/requirements.txt: paddlenlp==2.6.0rc0";
 
 }  // namespace
 
@@ -88,6 +91,18 @@ const std::vector<SourceFact>& source_facts() {
        .model = "Aquila2-7B",
        .cells = {{"attention_kernel", "fa2"}, {"software_set", kMegatronDefaults}},
        .stated = kFlagPerf},
+      {.where = "FlagOpen/FlagPerf@1b5a030398 training/nvidia/llama2_7b-deepspeed/",
+       .model = "Llama2-7B",
+       .cells = {{"software", "deepspeed"}, {"attention_kernel", "fa2"}},
+       .stated = "README.md: deepspeed 0.11.1, ZeRO-DP O3, flash attention 2"},
+      {.where = "FlagOpen/FlagPerf@1b5a030398 training/nvidia/llama1_7B-paddle/",
+       .model = "LLaMA",
+       .cells = {{"software", "paddlenlp"}, {"sp", "0"}},
+       .stated = kPaddle},
+      {.where = "FlagOpen/FlagPerf@1b5a030398 training/nvidia/gpt3_6.7B-paddle/",
+       .model = "GPT3",
+       .cells = {{"software", "paddlenlp"}, {"sp", "0"}},
+       .stated = kPaddle},
   };
   return kFacts;
 }

@@ -63,6 +63,17 @@ TEST(SourceFacts, recomputed_modules_are_read_as_the_column_would_be) {
   EXPECT_EQ(other.scenario.training.recompute, Recompute::kNone);
 }
 
+TEST(SourceFacts, a_run_on_another_stack_than_its_column_says_has_the_record_of_that_stack) {
+  const std::string where =
+      "github FlagOpen/FlagPerf@1b5a030398 training/nvidia/llama1_7B-paddle/README.md";
+  const RunRow row = row_of(where, "LLaMA-7B");
+  EXPECT_EQ(row.software, "paddlenlp");
+  const RowScenario read = scenario_of_row(row, RowParts({}));
+  EXPECT_EQ(read.scenario.software.name, "paddlenlp");
+  EXPECT_THAT(read.assumed,
+              Contains(HasSubstr("software = paddlenlp, sp = 0 (README.md: paddle-2.5.1")));
+}
+
 // A table of one's own says the same in its columns.
 TEST(SourceFacts, fields_set_by_a_cell_are_those_of_this_row_alone_and_give_way_to_what_is_set) {
   const RunRow row = row_of("", "mine", "H100", "logit_bytes=52; logit_stream=FRAMEWORK ;");
