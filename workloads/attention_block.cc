@@ -12,7 +12,7 @@ int append_qkv(const BlockBuilder& b, int at, std::string_view again, bool from_
   for (const Product& product : b.k.qkv()) kernels.push_back(b.k.forward(product, b.k.tokens()));
   kernels.push_back(b.k.elementwise("rope", b.spec.software.forward, 0.2));
   if (!b.spec.model.is_latent()) {
-    return b.t.gather_then(named("qkv", again), b.spec.linear_activation(), std::move(kernels),
+    return b.t.gather_then(named("qkv", again), b.spec.gathered_activation(), std::move(kernels),
                            {at});
   }
   if (!from_latents) {
@@ -20,8 +20,8 @@ int append_qkv(const BlockBuilder& b, int at, std::string_view again, bool from_
                      {at});
   }
   return b.t.gather_then(named("q, k, v up", again),
-                         b.spec.linear_activation(b.spec.model.latent_width()), std::move(kernels),
-                         {at});
+                         b.spec.gathered_activation(b.spec.model.latent_width()),
+                         std::move(kernels), {at});
 }
 
 bool is_ring(const BlockBuilder& b) {
@@ -97,7 +97,7 @@ int append_attention_forward(const BlockBuilder& b, int at, const AttentionParts
   Kernel projection = b.k.forward(b.k.proj(), b.k.tokens());
   projection.repeats = parts.projection;
   kernels.push_back(std::move(projection));
-  return b.t.then_reduce(named("attention, proj", again), b.spec.linear_activation(),
+  return b.t.then_reduce(named("attention, proj", again), b.spec.scattered_activation(),
                          std::move(kernels), {at});
 }
 

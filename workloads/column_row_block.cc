@@ -33,7 +33,7 @@ int append_block_backward(const BlockBuilder& b, int at, BackwardPart part,
   const bool regather = split && weight && b.spec.software.tp_regather_in_backward;
   if (!input) {
     const int inputs = regather ? b.t.tensor(CollectiveKind::kAllGather,
-                                             b.spec.linear_activation(block.input), {at})
+                                             b.spec.gathered_activation(block.input), {at})
                                 : at;
     at = b.t.compute(row + " wgrad", inner, {at});
     if (block.source) {
@@ -43,12 +43,13 @@ int append_block_backward(const BlockBuilder& b, int at, BackwardPart part,
     return b.t.compute(column + " wgrad", column_weight, {at, inputs});
   }
 
-  at = b.t.gather_then(row + " backward", b.spec.linear_activation(), inner, {at});
+  at = b.t.gather_then(row + " backward", b.spec.gathered_activation(), inner, {at});
   if (block.after_middle) at = block.after_middle(at);
   const bool overlap = b.spec.software.tp_backward_overlap;
   int gathered = at;
   if (regather)
-    gathered = b.t.tensor(CollectiveKind::kAllGather, b.spec.linear_activation(block.input), {at});
+    gathered =
+        b.t.tensor(CollectiveKind::kAllGather, b.spec.gathered_activation(block.input), {at});
   const int data = b.t.compute(column + " dgrad", column_data, {overlap ? at : gathered});
   const auto reduce = split ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
   const int reduced = b.t.tensor(reduce, b.spec.activation(block.input), {data, gathered});

@@ -19,10 +19,10 @@ int append_mlp_forward(const BlockBuilder& b, int at, bool shared, const FeedFor
   const Kernel activation =
       b.k.activation(b.spec.software.forward, static_cast<double>(b.k.tokens()), down.in);
   if (parts.up <= 0) return b.t.compute(named("activation", again), {activation}, {at});
-  at = b.t.gather_then(named("gate, up, activation", again), b.spec.linear_activation(),
+  at = b.t.gather_then(named("gate, up, activation", again), b.spec.gathered_activation(),
                        {share_of(b.k.forward(up, b.k.tokens()), parts.up), activation}, {at});
   if (!parts.down) return at;
-  return b.t.then_reduce(named("down", again), b.spec.linear_activation(),
+  return b.t.then_reduce(named("down", again), b.spec.scattered_activation(),
                          {b.k.forward(down, b.k.tokens())}, {at});
 }
 

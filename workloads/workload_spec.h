@@ -28,13 +28,17 @@ struct WorkloadSpec {
   // rank sends to the next stage.
   Bytes activation(int64_t width) const { return Bytes(tokens() * width * 2); }
   Bytes activation() const { return activation(model.hidden); }
-  // The same tensor as a tensor-parallel group gathers it before a product, or scatters it after
-  // one of the forward pass.
-  Bytes linear_activation(int64_t width) const {
-    const bool fp8 = software.tp_fp8_transfers && training.precision == DataType::kFp8;
-    return activation(width) / (fp8 ? 2 : 1);
+  // The same tensor as a tensor-parallel group gathers it before a product,
+  Bytes gathered_activation(int64_t width) const {
+    const bool fp8 = software.tp_fp8_transfers || software.tp_fp8_gathers;
+    return activation(width) / (fp8 && training.precision == DataType::kFp8 ? 2 : 1);
   }
-  Bytes linear_activation() const { return linear_activation(model.hidden); }
+  Bytes gathered_activation() const { return gathered_activation(model.hidden); }
+  // and scatters it after one of the forward pass.
+  Bytes scattered_activation() const {
+    const bool fp8 = software.tp_fp8_transfers && training.precision == DataType::kFp8;
+    return activation() / (fp8 ? 2 : 1);
+  }
   Bytes stage_message() const { return splits_sequence() ? activation() / plan.tp : activation(); }
   // Parameters of one layer, and of the embedding or head, on one rank of the tensor-parallel
   // group.

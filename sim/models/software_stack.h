@@ -64,6 +64,8 @@ struct SoftwareStack {
   // so that these transfers move a byte an element (Transformer Engine's user buffers with fp8_buf). Input gradients are
   // reduced in bf16.
   bool tp_fp8_transfers = false;
+  // The gathers alone are so (torchao's float8 tensor parallel styles).
+  bool tp_fp8_gathers = false;
   // Of the output head on the last of several stages: weight gradients of so many micro-batches
   // wait for the end of the stage's passes, where it would wait for the others (Megatron's
   // defer_embedding_wgrad_compute). Their inputs are kept.

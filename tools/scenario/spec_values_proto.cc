@@ -65,6 +65,7 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_norm_reductions_per_layer(s.norm_reductions_per_layer);
   m->set_host_microseconds_per_message(s.host_microseconds_per_message);
   m->set_tp_fp8_transfers(s.tp_fp8_transfers);
+  m->set_tp_fp8_gathers(s.tp_fp8_gathers);
   m->set_head_weight_gradients_deferred(s.head_weight_gradients_deferred);
   m->set_p2p_async(s.p2p_async);
   m->set_dp_overlap(s.dp_overlap);
@@ -418,6 +419,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .loss_reductions = m.loss_reductions(),
           .norm_reductions_per_layer = m.norm_reductions_per_layer(),
           .tp_fp8_transfers = m.tp_fp8_transfers(),
+          .tp_fp8_gathers = m.tp_fp8_gathers(),
           .head_weight_gradients_deferred = m.head_weight_gradients_deferred(),
           .p2p_async = m.p2p_async(),
           .dp_overlap = m.dp_overlap(),

@@ -190,14 +190,18 @@ class RowReading {
 
   bool software() {
     words_ = words_of(row_);
-    const std::string& name = row_.software;
+    std::string name = row_.software;
+    if (name == "torch-fsdp2" && !words_.compiled) {
+      name = assume("software", std::string("torch-fsdp2-eager"));
+    }
     const SoftwareStack* stack = parts_.software(name);
     if (stack == nullptr) {
       return skip(name.empty() ? "software is not stated"
                                : "no record of the software stack " + name);
     }
     s_.software = *stack;
-    std::vector<std::string> sets = row_.software_sets;
+    std::vector<std::string> sets = sets_of_words();
+    sets.insert(sets.end(), row_.software_sets.begin(), row_.software_sets.end());
     if (!sets.empty() || !software_sets_.empty()) {
       sets.insert(sets.end(), parts_.software_sets().begin(), parts_.software_sets().end());
       sets.insert(sets.end(), software_sets_.begin(), software_sets_.end());
@@ -206,6 +210,18 @@ class RowReading {
     if (words_.no_tp_overlap) s_.software.tp_overlap = TpOverlap::kNone;
     if (words_.no_dp_overlap) s_.software.dp_overlap = false;
     return true;
+  }
+
+  // Fields that the row's words set: the compiler's asynchronous TP splits products in chunks by
+  // rank, in both passes; scales of rows are known only when all of a row is there.
+  std::vector<std::string> sets_of_words() const {
+    std::vector<std::string> sets;
+    if (words_.async_tp && row_.tp.value_or(1) > 1) {
+      sets = {"tp_overlap=CHUNKED", fmt::format("tp_overlap_chunks={}", *row_.tp),
+              "tp_backward_overlap=true"};
+    }
+    if (words_.fp8_by_row) sets.emplace_back("tp_fp8_gathers=false");
+    return sets;
   }
 
   bool machine() {

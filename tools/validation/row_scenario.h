@@ -15,6 +15,7 @@
 //   precision         bf16
 //   recompute         none; JAX: attention and what norms and activations make
 //   attention_kernel  the software stack's
+//   overlap_notes     torch-fsdp2: "torch-fsdp2-eager", as torch.compile is off unless asked
 //   fsdp_zero         ZeRO-1; FSDP stacks and JAX: ZeRO-3
 // The network is that of one non-blocking pod with 400 Gb/s a GPU (200 Gb/s on A100 and A800),
 // unless the run measured its own. A vocabulary that tp does not divide is padded, as Megatron

@@ -93,6 +93,12 @@ RowWords words_of(const RunRow& row) {
                  .one_chunk_a_stage = lower_case(row.pp_schedule) == "1f1b",
                  .no_tp_overlap = no_flags || says(overlap, {"no tp overlap", "no tp userbuffers"}),
                  .no_dp_overlap = no_flags};
+  words.async_tp = says(overlap, {"async tp"}) && !says(overlap, {"async tp linear"});
+  // What compiles at all says so; asynchronous TP and float8 of torchtitan need the compiler.
+  const bool off = says(overlap, {"no compile", "compile=false"});
+  words.compiled =
+      !off && (words.async_tp || says(overlap, {"torch.compile", "float8", "te kernels"}));
+  words.fp8_by_row = says(lower_case(row.precision), {"rowwise"});
   read_recompute(lower_case(row.recompute), row.layers.value_or(1), words);
   return words;
 }

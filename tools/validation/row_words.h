@@ -22,6 +22,9 @@ struct RowWords {
   bool one_chunk_a_stage = false;  // "1F1B" and nothing more
   bool no_tp_overlap = false;      // "no TP userbuffers overlap", "without overlap flags"
   bool no_dp_overlap = false;      // "without overlap flags"
+  bool async_tp = false;           // "async TP" of the compiler: products split in chunks by rank
+  bool compiled = false;           // "torch.compile", or what needs it
+  bool fp8_by_row = false;         // "fp8-rowwise"
 };
 
 RowWords words_of(const RunRow& row);

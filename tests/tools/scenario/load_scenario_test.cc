@@ -105,6 +105,7 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
                                     "host_microseconds_per_head=19",
                                     "host_microseconds_per_sharded_layer=20",
                                     "tp_fp8_transfers=true",
+                                    "tp_fp8_gathers=true",
                                     "gradient_bucket_bytes=1.5",
                                     "parameter_gather_flat=true",
                                     "p2p_async=false",
@@ -147,7 +148,7 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
   EXPECT_EQ(s.tp_overlap, TpOverlap::kChunked);
   EXPECT_EQ(s.tp_overlap_chunks, 11);
   EXPECT_TRUE(s.tp_fp8_transfers && s.tp_own_tokens_first && s.measures_lists);
-  EXPECT_TRUE(s.parameter_gather_flat);
+  EXPECT_TRUE(s.tp_fp8_gathers && s.parameter_gather_flat);
   EXPECT_DOUBLE_EQ(s.gradient_bucket_bytes, 1.5);
   EXPECT_FALSE(s.tp_regather_in_backward || s.tp_backward_overlap || s.p2p_async || s.dp_overlap);
 }

@@ -159,6 +159,37 @@ TEST(RowScenario, notes_of_what_does_not_overlap_are_understood) {
   EXPECT_EQ(step_time(row), overlapped);
 }
 
+// torch.compile is off unless asked; asynchronous TP and float8 are used with it alone.
+TEST(RowScenario, notes_of_what_was_compiled_are_understood) {
+  RunRow row = complete_row();
+  row.software = "torch-fsdp2";
+  row.pp = row.vp = 1;
+  const auto stack = [&](const std::string& notes) {
+    row.overlap_notes = notes;
+    return scenario_of_row(row, parts());
+  };
+  for (const char* eager : {"", "none", "FSDP2", "default config (no compile)", "torch.compile=False; FSDP2 overlap"}) {
+    const RowScenario read = stack(eager);
+    EXPECT_EQ(read.scenario.software.name, "torch-fsdp2-eager") << eager;
+    EXPECT_THAT(read.assumed, Contains("software = torch-fsdp2-eager")) << eager;
+  }
+  for (const char* compiled : {"torch.compile; vanilla TP", "float8", "torch.compile=True; FSDP2 overlap"}) {
+    const RowScenario read = stack(compiled);
+    EXPECT_EQ(read.scenario.software.name, "torch-fsdp2") << compiled;
+    EXPECT_EQ(read.scenario.software.tp_overlap, TpOverlap::kNone) << compiled;
+  }
+  const SoftwareStack async = stack("torch.compile; async TP").scenario.software;
+  EXPECT_EQ(async.tp_overlap, TpOverlap::kChunked);
+  EXPECT_EQ(async.tp_overlap_chunks, row.tp);
+  EXPECT_TRUE(async.tp_backward_overlap);
+  const RowScenario set = scenario_of_row(row, RowParts({"software.tp_overlap=NONE"}));
+  EXPECT_EQ(set.scenario.software.tp_overlap, TpOverlap::kNone) << "what is set wins";
+  row.precision = "fp8";
+  EXPECT_TRUE(stack("torch.compile").scenario.software.tp_fp8_gathers);
+  row.precision = "fp8-rowwise";
+  EXPECT_FALSE(stack("torch.compile").scenario.software.tp_fp8_gathers);
+}
+
 TEST(RowScenario, a_blank_vp_is_as_many_as_fit_unless_the_schedule_is_plain_1f1b) {
   RunRow row = complete_row();
   row.vp = std::nullopt;

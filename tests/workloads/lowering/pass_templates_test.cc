@@ -150,17 +150,18 @@ TEST(PassTemplates, products_on_own_tokens_wait_for_no_gather) {
   EXPECT_GT(found, 0);
 }
 
-// Of the transfers of a layer's forward pass over the tensor-parallel group all are halved; of the
-// backward pass the reductions of input gradients are not.
+// Of the transfers of a layer's forward pass over the tensor-parallel group all are halved, or the
+// gathers alone; of the backward pass the reductions of input gradients are not.
 TEST(PassTemplates, fp8_transfers_halve_all_but_the_reduced_input_gradients) {
   int compared = 0;
   for (const PlanCase& c : plan_cases()) {
     if (!c.spec().splits_sequence()) continue;
-    const auto moved = [&](DataType precision, bool fp8_transfers,
+    const auto moved = [&](DataType precision, bool fp8_transfers, bool fp8_gathers,
                            const WorkTemplate PassTemplates::*part, CollectiveKind kind) {
       PlanCase variant = c;
       variant.training.precision = precision;
       variant.software.tp_fp8_transfers = fp8_transfers;
+      variant.software.tp_fp8_gathers = fp8_gathers;
       TypedVector<WorkId, Work> works;
       const PassTemplates layer = layer_templates(variant.spec(), works, {.recomputes = false});
       int64_t sum = 0;
@@ -172,11 +173,15 @@ TEST(PassTemplates, fp8_transfers_halve_all_but_the_reduced_input_gradients) {
     };
     for (const auto part : {&PassTemplates::forward, &PassTemplates::backward}) {
       for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
-        const int64_t plain = moved(DataType::kFp8, false, part, kind);
+        const int64_t plain = moved(DataType::kFp8, false, false, part, kind);
         const bool kept =
             part == &PassTemplates::backward && kind == CollectiveKind::kReduceScatter;
-        EXPECT_EQ(moved(DataType::kFp8, true, part, kind), kept ? plain : plain / 2) << c.name;
-        EXPECT_EQ(moved(DataType::kBf16, true, part, kind), plain) << c.name;
+        EXPECT_EQ(moved(DataType::kFp8, true, false, part, kind), kept ? plain : plain / 2)
+            << c.name;
+        const bool gathers = kind == CollectiveKind::kAllGather;
+        EXPECT_EQ(moved(DataType::kFp8, false, true, part, kind), gathers ? plain / 2 : plain)
+            << c.name;
+        EXPECT_EQ(moved(DataType::kBf16, true, true, part, kind), plain) << c.name;
         compared += plain > 0;
       }
     }
