@@ -44,8 +44,8 @@ const std::vector<AccuracyRow> kReached = {
     {"megatron-2023 bf16 A100 tier 3 validate", 3.1, 35.4, -1, -1, -1, -1},
     {"megatron-2023 bf16 H800 tier 2 calibrate", 5.9, 12.4, -1, -1, -1, -1},
     {"megatron-2023 bf16 H800 tier 2 validate", 3.6, 8.9, -1, -1, -1, -1},
-    {"megatron-te bf16 A100 tier 3 calibrate", 12.8, 16.0, 69.9, 71.7, 5.2, 10.6},
-    {"megatron-te bf16 A100 tier 3 validate", 15.3, 22.2, 69.0, 70.4, 8.9, 17.1},
+    {"megatron-te bf16 A100 tier 3 calibrate", 3.9, 9.0, 69.9, 71.7, 5.2, 10.6},
+    {"megatron-te bf16 A100 tier 3 validate", 2.8, 4.6, 69.0, 70.4, 8.9, 17.1},
     {"megatron-te bf16 H100 tier 1 calibrate", 1.7, 4.6, 1.7, 25.3, 1.7, 4.8},
     {"megatron-te bf16 H100 tier 1 validate", 1.9, 3.7, 2.1, 4.9, 1.8, 4.7},
     {"megatron-te bf16 H100 tier 2 validate", 19.2, 22.1, 20.5, 27.5, 22.3, 25.2},
@@ -70,11 +70,13 @@ const std::vector<AccuracyRow> kReached = {
     {"torch-fsdp bf16 A100 tier 3 validate", 5.7, 16.8, 70.5, 78.1, 7.2, 22.5},
     {"torch-fsdp bf16 H100 tier 1 calibrate", 0.9, 5.4, 27.8, 42.1, 1.4, 6.1},
     {"torch-fsdp bf16 H100 tier 1 validate", 2.0, 4.9, 24.4, 41.7, 3.1, 5.8},
-    {"torch-fsdp2 bf16 A100 tier 3 validate", 12.9, 14.9, 73.3, 73.9, 7.5, 8.6},
-    {"torch-fsdp2 bf16 H200 tier 2 calibrate", 18.2, 40.3, 34.4, 54.4, 14.6, 32.4},
+    {"torch-fsdp2 bf16 A100 tier 3 validate", 2.4, 5.1, 73.3, 73.9, 7.5, 8.6},
+    {"torch-fsdp2 bf16 H100 tier 2 calibrate", 1.2, 2.8, 36, 41, 0.3, 0.3},
+    {"torch-fsdp2 bf16 H100 tier 2 validate", 2.2, 2.5, 30, 37, 6.7, 6.9},
+    {"torch-fsdp2 bf16 H200 tier 2 calibrate", 18.2, 36.5, 34.4, 54.4, 14.6, 32.4},
     {"torch-fsdp2 bf16 H200 tier 2 validate", 13.4, 30.2, 25.1, 42.9, 13.2, 17.6},
-    {"torch-fsdp2 fp8 H100 tier 2 calibrate", 15.4, 29.6, 34.2, 55.6, 2.0, 24.3},
-    {"torch-fsdp2 fp8 H100 tier 2 validate", 18.3, 28.3, 10.8, 28.0, 13.2, 28.1},
+    {"torch-fsdp2 fp8 H100 tier 2 calibrate", 6.0, 29.6, 34.2, 55.6, 2.0, 24.3},
+    {"torch-fsdp2 fp8 H100 tier 2 validate", 18.3, 24.8, 10.8, 28.0, 13.2, 28.1},
 };
 
 // Of nanotron's tier 1 by where tensor ranks are; the bias, too.
