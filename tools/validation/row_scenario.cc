@@ -16,6 +16,7 @@
 #include "tools/scenario/check_relations.h"
 #include "tools/scenario/field_origins.h"
 #include "tools/scenario/load_scenario.h"
+#include "tools/validation/assumed_plan.h"
 #include "tools/validation/row_words.h"
 #include "workloads/schedules/schedule.h"
 #include "workloads/stage_layout.h"
@@ -277,11 +278,24 @@ class RowReading {
     }
   }
 
+  void sharding() {
+    if (words_.sharding) {
+      s_.plan.shard = *words_.sharding;
+      return;
+    }
+    const bool fsdp = row_.software.starts_with("torch-fsdp") || row_.software == "jax-xla";
+    s_.plan.shard = fsdp ? Sharding::kZero3 : Sharding::kZero1;
+    assume("fsdp_zero", fsdp ? "ZeRO-3" : "ZeRO-1");
+  }
+
   bool plan() {
     ParallelPlan& p = s_.plan;
-    p.tp = or_assume(row_.tp, "tp", int64_t{1});
+    sharding();
+    ModelRanks ranks;
+    if (!row_.tp && !row_.pp && p.shard != Sharding::kZero3) ranks = assumed_model_ranks(s_);
+    p.tp = or_assume(row_.tp, "tp", ranks.tp);
     p.cp = or_assume(row_.cp, "cp", int64_t{1});
-    p.pp = or_assume(row_.pp, "pp", int64_t{1});
+    p.pp = or_assume(row_.pp, "pp", ranks.pp);
     const int64_t replica = p.tp * p.cp * p.pp;
     if (s_.gpus % replica != 0) {
       return skip(fmt::format("tp * cp * pp ({}) does not divide num_gpus", replica));
@@ -293,15 +307,9 @@ class RowReading {
     p.micro_batch = or_assume(row_.micro_batch, "micro_batch", int64_t{1});
     const bool splits = p.tp > 1 ? or_assume(row_.sp, "sp", true) : false;
     p.sequence_parallel = splits;
-    if (words_.sharding) {
-      p.shard = *words_.sharding;
-    } else {
-      const bool fsdp = row_.software.starts_with("torch-fsdp") || row_.software == "jax-xla";
-      p.shard = fsdp ? Sharding::kZero3 : Sharding::kZero1;
-      assume("fsdp_zero", fsdp ? "ZeRO-3" : "ZeRO-1");
-    }
-    p.dp_shard =
-        words_.shard_ranks == RowWords::kUnstated ? assumed_shard_ranks() : words_.shard_ranks;
+    p.dp_shard = words_.shard_ranks == RowWords::kUnstated
+                     ? assume("dp_shard", assumed_shard_ranks(s_))
+                     : words_.shard_ranks;
     if (s_.model.vocab % p.tp != 0) {
       s_.model.vocab =
           assume("vocab", (s_.model.vocab + 128 * p.tp - 1) / (128 * p.tp) * 128 * p.tp);
@@ -322,20 +330,6 @@ class RowReading {
     if (fits && (p.dp % p.ep != 0 || s_.model.expert_width() < kNarrowest)) {
       p.expert_tp = assume("expert_tp", int64_t{1});
     }
-  }
-
-  // The fewest whole nodes whose memory holds the state with room to work.
-  int64_t assumed_shard_ranks() {
-    ParallelPlan& p = s_.plan;
-    constexpr double kBytesAParameter = 16, kShareOfMemory = 0.6;
-    const double state = kBytesAParameter * static_cast<double>(s_.model.parameters()) /
-                         static_cast<double>(p.tp * p.pp);
-    int64_t ranks = std::min(p.dp, s_.cluster.gpus_per_host);
-    while (ranks < p.dp && state / static_cast<double>(ranks) >
-                               kShareOfMemory * static_cast<double>(s_.profile.hbm.count())) {
-      ranks *= 2;
-    }
-    return assume("dp_shard", p.dp % ranks == 0 ? ranks : p.dp);
   }
 
   void training() {

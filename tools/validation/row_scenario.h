@@ -5,7 +5,9 @@
 //   kv_heads          heads
 //   head_dim          hidden / heads
 //   mlp_gated         1
-//   tp, cp, pp, ep    1
+//   tp, pp            1; where neither is stated and a GPU does not hold the model, the least that
+//                     does (assumed_plan.h)
+//   cp, ep            1
 //   sp                1 where tp > 1
 //   dp                num_gpus / (tp cp pp)
 //   vp                Megatron with pp > 1: as many as divide the layers of a stage and the

@@ -77,6 +77,31 @@ TEST(RowScenario, blanks_take_the_documented_defaults_and_are_named) {
                   "recompute = none", "fsdp_zero = ZeRO-1", "attention_kernel = cudnn9"));
 }
 
+// GPT-3 on 96 GPUs of 80 GB: 1.05 TB of weights and gradients. The 48 GB of an 8B fit one GPU.
+TEST(RowScenario, a_model_that_one_gpu_does_not_hold_is_shared_out_as_little_as_it_must) {
+  RunRow row = complete_row();
+  row.tp = row.pp = row.vp = row.dp = std::nullopt;
+  RowScenario read = scenario_of_row(row, parts());
+  EXPECT_EQ(read.scenario.plan.tp, 1);
+  row.layers = 96;
+  row.hidden = 12288;
+  row.ffn = 49152;
+  row.heads = row.kv_heads = 96;
+  row.mlp_gated = false;
+  row.num_gpus = 96;
+  row.global_batch = 1152;
+  read = scenario_of_row(row, parts());
+  EXPECT_EQ(read.skipped_because, "");
+  EXPECT_EQ(read.scenario.plan.tp, 8);
+  EXPECT_EQ(read.scenario.plan.pp, 3);
+  EXPECT_THAT(read.assumed, testing::IsSupersetOf({"tp = 8", "pp = 3"}));
+  row.fsdp_zero = "FULL_SHARD";
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.tp, 1) << "FSDP shares weights out over replicas";
+  row.fsdp_zero = "";
+  row.pp = 1;
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.tp, 1) << "what is stated is not doubted";
+}
+
 // Sizes of Llama 3 8B and of a model of 1.3B with one matrix for both ends.
 TEST(RowScenario, embeddings_are_tied_where_the_count_of_parameters_says_so) {
   RunRow row = complete_row();
