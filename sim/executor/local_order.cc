@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/base/fingerprint.h"
+
 namespace herdsim {
 namespace {
 
@@ -47,12 +49,16 @@ class OrderMaker {
       : program_(program),
         ops_(static_cast<uint32_t>(program.ops.size())),
         works_(works),
-        shapes_(shapes) {}
+        shapes_(shapes),
+        number_(program.ops.size(), kOutside) {}
 
   std::vector<LocalOrder::Stretch> make() {
     find_awaited();
+    int joined = 0;
     while (const std::optional<uint32_t> first = next_local(first_op_)) {
-      if (!add_stretch(*first)) return as_one();
+      if (add_stretch(*first)) continue;
+      if (stretches_.empty() || ++joined > kMostJoined) return as_one();
+      join_to_last(*first);
     }
     return std::move(stretches_);
   }
@@ -60,6 +66,8 @@ class OrderMaker {
  private:
   // Of a dependency on what comes before the stretch.
   static constexpr uint32_t kLastBefore = UINT32_MAX, kEarlier = UINT32_MAX - 1;
+  // Each time a longer part is looked at again.
+  static constexpr int kMostJoined = 16;
 
   const LocalFacts& facts(uint32_t op) const { return works_[program_.ops[op].work.index()]; }
 
@@ -77,12 +85,21 @@ class OrderMaker {
     return op < ops_ ? std::optional(op) : std::nullopt;
   }
 
+  // An op that starts beside the last stretch belongs to it.
+  void join_to_last(uint32_t op) {
+    reaches_ = std::max(reaches_, op);
+    first_op_ = stretches_.back().first_op;
+    last_before_ = first_op_ == 0 ? kOutside : first_op_ - 1;
+    stretches_.pop_back();
+  }
+
   // False: what is in it cannot be told from what came before.
   bool add_stretch(uint32_t first) {
     if (!follows_last(first)) return false;
     const WorkId work = program_.ops[first].work;
     for (const uint32_t shape : shapes_.that_begin_with(work)) {
-      if (!is_alike(shapes_[shape])) continue;
+      if (first_op_ + shapes_[shape].marks.size() <= reaches_ || !is_alike(shapes_[shape]))
+        continue;
       add(shape);
       return true;
     }
@@ -144,7 +161,6 @@ class OrderMaker {
   // To the end of the stretch, or of the program.
   bool find_meetings(bool to_the_end) {
     places_.clear();
-    number_.assign(ops_ - first_op_, kOutside);
     std::vector<uint32_t> meetings;  // ops that have one before them
     Clock all{};                     // of each stream, how many there are so far
     std::array<uint32_t, kLocalStreams> last;
@@ -156,13 +172,13 @@ class OrderMaker {
       bool touches = to_the_end || follows_last(o) || last[stream] != kOutside;
       if (last[stream] != kOutside) place.ended = places_[last[stream]].ended;
       for (const OpId& before : program_.dependencies_of(program_.ops[o])) {
-        if (before.index() < first_op_ || number_[before.index() - first_op_] == kOutside) continue;
-        join(place.ended, places_[number_[before.index() - first_op_]].ended);
+        if (before.index() < first_op_ || number_[before.index()] == kOutside) continue;
+        join(place.ended, places_[number_[before.index()]].ended);
         touches = true;
       }
       const bool joins = covers(place.ended, all);
       if (joins && !to_the_end && !places_.empty() && places_.back().is_complete &&
-          is_awaited_[places_.back().op]) {
+          places_.back().op >= reaches_ && is_awaited_[places_.back().op]) {
         return true;
       }
       if (!touches) return false;
@@ -176,7 +192,7 @@ class OrderMaker {
         meetings.push_back(number);
       }
       last[stream] = number;
-      number_[o - first_op_] = number;
+      number_[o] = number;
       ++place.ended[stream];
       ++all[stream];
       place.is_complete = covers(place.ended, all);
@@ -189,6 +205,8 @@ class OrderMaker {
   StretchShape shape_found() {
     StretchShape shape;
     const uint32_t end = places_.back().op + 1;
+    shape.marks.reserve(end - first_op_);
+    shape.ops.reserve(places_.size());
     for (uint32_t o = first_op_; o < end; ++o) {
       const Op& op = program_.ops[o];
       if (!facts(o).is_local) {
@@ -209,10 +227,13 @@ class OrderMaker {
     const auto total = static_cast<uint32_t>(places_.size());
     Clock all{};
     std::vector<uint32_t> kernels;
+    uint32_t segments = 0;
     for (uint32_t n = 0; n < total; ++n) {
+      segments += n == 0 || places_[n].is_joined ? 1 : 0;
       if (places_[n].stream == kCompute) kernels.push_back(n);
       ++all[places_[n].stream];
     }
+    shape.segments.reserve(segments);
     shape.segment_at.assign(total + 1, StretchShape::kNone);
     for (uint32_t first = 0, end = 0; first < total; first = end) {
       for (end = first + 1; end < total && !places_[end].is_joined;) ++end;
@@ -281,7 +302,7 @@ class OrderMaker {
     std::vector<uint32_t> numbers;
     for (const OpId& before : program_.dependencies_of(program_.ops[op])) {
       if (before.index() < first_op_) continue;
-      const uint32_t at = number_[before.index() - first_op_];
+      const uint32_t at = number_[before.index()];
       if (at != kOutside && at >= first) numbers.push_back(at);
     }
     return numbers;
@@ -303,8 +324,9 @@ class OrderMaker {
   std::vector<LocalOrder::Stretch> stretches_;
   // The stretch that is looked at.
   uint32_t first_op_ = 0, last_before_ = kOutside;
+  uint32_t reaches_ = 0;  // it has this op, if that lies behind its first
   std::vector<Place> places_;
-  std::vector<uint32_t> number_;  // among places_, by op from first_op_ on
+  std::vector<uint32_t> number_;  // among places_, by op; of ops before the stretch of no meaning
 };
 
 }  // namespace
@@ -330,15 +352,18 @@ uint32_t StretchShapes::segment_of(WorkId work) {
 }
 
 uint32_t StretchShapes::segment_of(std::span<const uint32_t> key) {
-  const auto known =
-      std::find_if(keys_.begin(), keys_.end(), [key](const std::vector<uint32_t>& other) {
-        return std::equal(key.begin(), key.end(), other.begin(), other.end());
-      });
-  if (known == keys_.end()) {
-    keys_.emplace_back(key.begin(), key.end());
-    return static_cast<uint32_t>(keys_.size() - 1);
-  }
-  return static_cast<uint32_t>(known - keys_.begin());
+  uint64_t hash = key.size();
+  for (const uint32_t word : key) hash = mix64(hash ^ word);
+  const auto [begin, end] = by_hash_.equal_range(hash);
+  const auto known = std::find_if(begin, end, [&](const auto& entry) {
+    const std::vector<uint32_t>& other = keys_[entry.second];
+    return std::equal(key.begin(), key.end(), other.begin(), other.end());
+  });
+  if (known != end) return known->second;
+  const auto number = static_cast<uint32_t>(keys_.size());
+  keys_.emplace_back(key.begin(), key.end());
+  by_hash_.emplace(hash, number);
+  return number;
 }
 
 LocalOrder::LocalOrder(const Program& program, const std::vector<LocalFacts>& works,

@@ -21,6 +21,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/opgraph/op_graph.h"
@@ -104,6 +105,7 @@ class StretchShapes {
   std::vector<std::vector<uint32_t>> of_first_;  // shapes, by the work of their first local op
   std::vector<uint32_t> of_work_;                // of segments of one op, counted from 1
   std::vector<std::vector<uint32_t>> keys_;      // of segments
+  std::unordered_multimap<uint64_t, uint32_t> by_hash_;  // of keys of several ops
 };
 
 class LocalOrder {
