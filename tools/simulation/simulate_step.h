@@ -73,8 +73,4 @@ StepSimulation simulate_step(const Scenario& scenario, const StepOptions& option
 // The same answer, with what the machine's steps have in common found once. May be called by several threads.
 StepSimulation simulate_step(const Scenario& scenario, const StepOptions& options, MachineMemo& machines);
 
-// What a step of that length waits for its data beyond it. A loader that may be ahead hides behind the step, and limits
-// its rate where it is slower; one that may not comes on top. Throws: SpecError where both together are too long.
-Duration loader_wait(const Scenario& scenario, Duration step);
-
 }  // namespace herdsim

@@ -3,7 +3,7 @@
 #include "sim/base/check.h"
 #include "sim/symmetry/folded_job.h"
 #include "sim/symmetry/rank_classes.h"
-#include "tools/simulation/simulate_step.h"
+#include "tools/simulation/step_answer.h"
 #include "tools/simulation/step_length.h"
 
 namespace herdsim {
