@@ -38,6 +38,12 @@ const Origin* FieldOrigins::find(std::string_view path) const {
   return nullptr;
 }
 
+bool FieldOrigins::is_given(std::string_view path) const {
+  const Origin* origin = find(path);
+  return origin != nullptr && !origin->comment.starts_with("default") &&
+         !origin->comment.starts_with("catalog");
+}
+
 void FieldOrigins::erase(std::string_view path) {
   if (const auto it = by_path_.find(path); it != by_path_.end()) by_path_.erase(it);
   const std::string within = std::string(path) + ".";

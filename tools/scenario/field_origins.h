@@ -35,6 +35,8 @@ class FieldOrigins {
   // Of the field, or else of the innermost part around it that has an origin. Null if there is
   // none.
   const Origin* find(std::string_view path) const;
+  // Whether a user wrote it, in a file or with --set: no default, nor the catalogue's.
+  bool is_given(std::string_view path) const;
   // Forgets the field and all within it.
   void erase(std::string_view path);
   // Gives every origin this comment.

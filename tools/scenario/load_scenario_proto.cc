@@ -114,10 +114,7 @@ class Derivation {
     }
     if (over_training) return;
     const double port = storage->frontend_gigabits_per_second();
-    const Origin* of_cluster = report_.origins().find(kOfCluster);
-    const bool is_given = of_cluster != nullptr && !of_cluster->comment.starts_with("default") &&
-                          !of_cluster->comment.starts_with("catalog");
-    if (!is_given) {
+    if (!report_.origins().is_given(kOfCluster)) {
       network->set_host_gigabits_per_second(std::min(port, kNoBound));
       report_.origins().set(std::string(kOfCluster), {.comment = std::string(kPort)});
     } else if (port != network->host_gigabits_per_second()) {
