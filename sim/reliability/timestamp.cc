@@ -13,10 +13,11 @@ class Reader {
 
   int digits(size_t count) {
     int value = 0;
+    good_ = good_ && rest_.size() >= count && rest_.front() != '-';
+    if (!good_) return 0;
     const char* end = rest_.data() + count;
-    good_ = good_ && rest_.size() >= count && rest_.front() != '-' &&
-            std::from_chars(rest_.data(), end, value).ptr == end;
-    if (good_) rest_.remove_prefix(count);
+    good_ = std::from_chars(rest_.data(), end, value).ptr == end;
+    rest_.remove_prefix(count);
     return good_ ? value : 0;
   }
   bool takes(std::string_view one_of) {
