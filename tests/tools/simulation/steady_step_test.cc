@@ -12,8 +12,7 @@
 namespace herdsim {
 namespace {
 
-// Of what they are part of, the answers are equal; which of them are found by shorter steps is in
-// `folds`.
+// However the step is found, the answer is the same; `folds` says whether two shorter ones found it.
 void expect_same_step(const Scenario& scenario, const std::string& name, bool* folds) {
   const StepResult whole = simulate_step(scenario, {}).result;
   const StepResult found = simulate_step(scenario, {.result_alone = true}).result;
