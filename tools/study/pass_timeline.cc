@@ -1,6 +1,7 @@
 #include "tools/study/pass_timeline.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/base/check.h"
 
@@ -10,15 +11,9 @@ namespace {
 using Ticks = int64_t;
 constexpr Ticks kUnknown = -1;
 
-// A pass of a whole chunk.
-struct ChunkTimes {
-  Ticks lead = 0, whole = 0, rest = 0, occupied = 0;
-  Ticks last = 0;  // `whole` of the last unit
-  bool exists = false;
-};
-
 struct ChunkTransfers {
-  Ticks all = 0, first = 0, last = 0;  // in the order of the pass
+  LeastTransfer all;
+  Ticks first = 0, last = 0;  // in the order of the pass
 };
 
 // Layers that recompute, as few as there can be, lie within those that do not: at the edges of a
@@ -37,33 +32,24 @@ std::vector<Unit> units_of(int64_t layers, double recompute_fraction, bool first
 
 ChunkTimes chain(const std::vector<Unit>& units, const std::array<UnitTimes, kUnits>& times) {
   ChunkTimes chunk;
-  for (const Unit unit : units) {
-    const UnitTimes& u = times[static_cast<size_t>(unit)];
-    if (!u.exists) continue;
-    if (!chunk.exists) {
-      chunk = {.lead = u.lead,
-               .whole = u.whole,
-               .rest = u.rest,
-               .occupied = u.occupied,
-               .last = u.whole,
-               .exists = true};
-      continue;
-    }
-    chunk.occupied = chunk.rest + u.tail;
-    chunk.whole += u.whole;
-    chunk.rest += u.whole;
-    chunk.last = u.whole;
-  }
+  for (const Unit unit : units) chunk.add(times[static_cast<size_t>(unit)]);
   return chunk;
 }
 
-ChunkTransfers chain(const std::vector<Unit>& units, const std::array<Ticks, kUnits>& times) {
+ChunkTransfers chain(const std::vector<Unit>& units,
+                     const std::array<LeastTransfer, kUnits>& times) {
   ChunkTransfers chunk;
-  for (const Unit unit : units) chunk.all += times[static_cast<size_t>(unit)];
+  for (const Unit unit : units) chunk.all = chunk.all + times[static_cast<size_t>(unit)];
   if (units.empty()) return chunk;
-  chunk.first = times[static_cast<size_t>(units.front())];
-  chunk.last = times[static_cast<size_t>(units.back())];
+  chunk.first = times[static_cast<size_t>(units.front())].time;
+  chunk.last = times[static_cast<size_t>(units.back())].time;
   return chunk;
+}
+
+Ticks sum_of(const std::vector<Unit>& units, const std::array<Ticks, kUnits>& times) {
+  Ticks sum = 0;
+  for (const Unit unit : units) sum += times[static_cast<size_t>(unit)];
+  return sum;
 }
 
 struct Chunk {
@@ -73,14 +59,55 @@ struct Chunk {
   Ticks launch_forward = 0, launch_backward = 0;
 };
 
+// Transfers beside a stage's passes, one at a time.
+struct Beside {
+  LeastTransfer sum;
+
+  void add(const LeastTransfer& one) { sum = sum + one; }
+  // What they take from kernels where so long none runs.
+  Ticks taken(Ticks idle) const {
+    if (idle >= sum.time) return 0;
+    return static_cast<Ticks>(static_cast<double>(sum.taken) *
+                              (1 - static_cast<double>(idle) / static_cast<double>(sum.time)));
+  }
+};
+
+// What a stage's kernels and the transfers beside them ask of its GPU (unit_times.h).
+struct Demand {
+  std::optional<Ticks> first_kernel;  // starts then at the earliest
+  Ticks passes = 0, idle = 0;         // of all
+  Ticks ahead = 0, behind = 0;        // of it, before the first kernel and behind the last
+  Ticks to_output = 0;                // up to the last kernel that the last pass's output waits for
+  Ticks after_kernels = 0;            // from there to the output
+  Beside gathers, reductions;
+  // Messages that begin after the first kernel. What was sent forward has arrived before the last
+  // pass back, which waits for an answer to it.
+  Beside received_forward, received_backward, sent_forward, sent_backward;
+
+  void add(const ChunkTimes& pass, Ticks kernel) {
+    if (!first_kernel) {
+      first_kernel = kernel;
+      ahead = pass.ahead();
+    }
+    to_output = pass.demand_to_output() > 0 ? passes + pass.demand_to_output() : 0;
+    passes += pass.demand();
+    idle += pass.idle();
+    behind = pass.behind();
+    after_kernels = pass.after_kernels();
+  }
+};
+
 struct Stage {
   std::vector<Pass> order;
   size_t next = 0;
   Ticks free = 0;                       // of kernels
   Ticks done = 0;                       // of passes
+  Ticks last_output = 0;                // of the last pass
   Ticks launched = 0;                   // by the host: end of what it has launched so far
   Ticks transfers = 0;                  // end of what the data-parallel stream has so far
   Ticks deferred = 0;                   // reductions for the end
+  Ticks end = 0;                        // of the step, for what this stage does
+  Demand demand;
   std::vector<int64_t> gradients_left;  // by local chunk
   std::vector<Ticks> gathered_first, gathered_all;  // by local chunk, of its first and last unit
   std::vector<bool> ran;                            // by local chunk, forward
@@ -108,15 +135,19 @@ class PassTimeline {
         }
       }
     }
+    for (int64_t s = 0; s < q_.shape.stages; ++s) fill(s);
     const ChunkTimes head = chain({Unit::kHead}, q_.backward_weight);
     Stage& last =
         stages_[static_cast<size_t>(place_of_chunk(q_.row, q_.shape, 0, last_chunk_).stage)];
-    last.free += (q_.deferred_heads - deferrals_left_) * head.occupied;
-    last.done = std::max(last.done, last.free);
+    const int64_t deferred = q_.deferred_heads - deferrals_left_;
+    last.free += deferred * head.occupied();
+    if (deferred > 0) last.last_output = std::max(last.last_output, last.free);
     Ticks end = 0;
     for (const Stage& stage : stages_) {
       HERDSIM_CHECK(stage.next == stage.order.size()) << "the schedule deadlocks";
-      end = std::max(end, std::max(stage.done, stage.transfers) + stage.deferred);
+      // Reductions left for the end wait for the last pass's output.
+      end = std::max({end, stage.end, stage.free, stage.done,
+                      std::max(stage.last_output, stage.transfers) + stage.deferred});
     }
     return end;
   }
@@ -128,8 +159,8 @@ class PassTimeline {
     Chunk chunk;
     chunk.forward = chain(units, q_.forward);
     chunk.gather = chain(units, q_.gather);
-    chunk.launch_forward = chain(units, q_.launch_forward).all;
-    chunk.launch_backward = chain(units, q_.launch_backward).all;
+    chunk.launch_forward = sum_of(units, q_.launch_forward);
+    chunk.launch_backward = sum_of(units, q_.launch_backward);
     std::reverse(units.begin(), units.end());
     chunk.backward = chain(units, q_.backward);
     chunk.backward_input = chain(units, q_.backward_input);
@@ -164,7 +195,7 @@ class PassTimeline {
           static_cast<size_t>(model_chunk_at(q_.row, q_.shape, {s, static_cast<int64_t>(c)}));
       const ChunkTransfers& gather = chunks_[model_chunk].gather;
       stage.gathered_first.push_back(stage.transfers + gather.first);
-      stage.transfers += gather.all;
+      stage.transfers += gather.all.time;
       stage.gathered_all.push_back(stage.transfers);
     }
     if (!q_.overlap)
@@ -176,17 +207,39 @@ class PassTimeline {
     return table[static_cast<size_t>(chunk * micro_batches_ + micro_batch)];
   }
 
+  LeastTransfer message(int64_t from, int64_t to) const {
+    const int64_t distance = std::abs(from - to);
+    if (distance == 0) return {};
+    return distance == 1 ? q_.next_stage : q_.around;
+  }
+
   // When the input is there; kUnknown while nobody can say. Zero where the stage made it itself.
   Ticks arrival(int64_t stage, int64_t chunk, int64_t from, int64_t micro_batch,
-                std::vector<Ticks>& table) const {
+                std::vector<Ticks>& table) {
     const int64_t source = chunk + from;
     if (source < 0 || source > last_chunk_) return 0;
     const Ticks made = slot(table, source, micro_batch);
     if (made == kUnknown) return kUnknown;
     const int64_t there = place_of_chunk(q_.row, q_.shape, micro_batch, source).stage;
-    const int64_t distance = std::abs(there - stage);
-    if (distance == 0) return 0;
-    return made + (distance == 1 ? q_.next_stage : q_.around);
+    const LeastTransfer sent = message(there, stage);
+    if (there != stage) {
+      const bool forward = from < 0;
+      Demand &sender = stages_[static_cast<size_t>(there)].demand,
+             &receiver = stages_[static_cast<size_t>(stage)].demand;
+      (forward ? sender.sent_forward : sender.sent_backward).add(sent);
+      if (receiver.first_kernel && made >= *receiver.first_kernel) {
+        (forward ? receiver.received_forward : receiver.received_backward)
+            .add(sent);
+      }
+    }
+    return made + sent.time;
+  }
+
+  // When a message brought the input; zero where the stage made it itself.
+  Ticks message_of(int64_t stage, int64_t chunk, int64_t from, const Pass& pass, Ticks input) const {
+    const int64_t source = chunk + from;
+    if (source < 0 || source > last_chunk_) return 0;
+    return place_of_chunk(q_.row, q_.shape, pass.micro_batch, source).stage == stage ? 0 : input;
   }
 
   bool step(int64_t s) {
@@ -198,7 +251,7 @@ class PassTimeline {
       case PassKind::kForward: {
         const Ticks input = arrival(s, c, -1, pass.micro_batch, forward_);
         if (input == kUnknown) return false;
-        slot(forward_, c, pass.micro_batch) = run_forward(stage, pass, chunk, input);
+        slot(forward_, c, pass.micro_batch) = run_forward(stage, pass, chunk, input, message_of(s, c, -1, pass, input));
         break;
       }
       case PassKind::kBackward:
@@ -212,37 +265,82 @@ class PassTimeline {
                                   : whole ? chunk.backward
                                           : chunk.backward_input;
         slot(backward_, c, pass.micro_batch) =
-            run_backward(stage, pass, chunk, times, input, true, whole);
+            run_backward(stage, pass, chunk, times, input, message_of(s, c, 1, pass, input), true, whole);
         break;
       }
       case PassKind::kBackwardWeight:
-        run_backward(stage, pass, chunk, chunk.backward_weight, 0, false, true);
+        run_backward(stage, pass, chunk, chunk.backward_weight, 0, 0, false, true);
         break;
     }
     ++stage.next;
     return true;
   }
 
+  // The stage takes as long as all that it has to do.
+  void fill(int64_t s) {
+    Stage& stage = stages_[static_cast<size_t>(s)];
+    const Demand& demand = stage.demand;
+    if (!demand.first_kernel) return;
+    // Where a stage has neighbours on both sides in both directions, two messages may come at once.
+    const bool is_line = q_.row.layout == ChunkLayout::kLoop;
+    const Ticks idle = demand.idle * (is_line ? 1 : 2);
+    const Ticks begin = *demand.first_kernel - demand.ahead;
+    const Ticks messages = demand.received_forward.taken(idle) +
+                           demand.received_backward.taken(idle) + demand.sent_forward.taken(idle);
+    stage.free = std::max(stage.free, begin + demand.passes + messages - demand.behind);
+    if (demand.to_output > 0) {
+      const Ticks output = begin + demand.to_output + messages + demand.after_kernels;
+      stage.last_output = std::max(stage.last_output, output);
+      stage.end = output + drain_after(stage.order.back(), s);
+    }
+    // By the end of the step, which for gathers begins before the first kernel.
+    const Ticks all = demand.passes + messages + demand.sent_backward.taken(idle) +
+                      demand.reductions.taken(demand.idle);
+    stage.end = std::max({stage.end, begin + all, all + demand.gathers.taken(demand.idle)});
+  }
+
+  // From a stage's last pass to the end of the step: the passes before it, which wait for it.
+  Ticks drain_after(const Pass& pass, int64_t stage) const {
+    if (pass.kind == PassKind::kForward || pass.kind == PassKind::kBackwardWeight) return 0;
+    Ticks drain = 0;
+    int64_t from = stage;
+    for (int64_t c = model_chunk_at(q_.row, q_.shape, {stage, pass.chunk}) - 1; c >= 0; --c) {
+      const Chunk& chunk = chunks_[static_cast<size_t>(c)];
+      const int64_t to = place_of_chunk(q_.row, q_.shape, pass.micro_batch, c).stage;
+      const bool is_whole = pass.kind == PassKind::kBackward;
+      drain += message(from, to).time +
+               (is_whole ? chunk.backward : chunk.backward_input).whole();
+      from = to;
+    }
+    return drain;
+  }
+
   // When the pass ends; `first_gathered` and `all_gathered` hold back its first and its last unit.
   static Ticks run_pass(Stage& stage, const ChunkTimes& times, Ticks input, Ticks first_gathered,
                         Ticks all_gathered) {
-    if (!times.exists) return std::max(input, stage.done);
+    if (!times.exists()) {
+      stage.demand.to_output = 0;
+      return std::max(input, stage.done);
+    }
     const Ticks begin = std::max(input, first_gathered);
-    const Ticks first_kernel = std::max(begin + times.lead, stage.free);
-    const Ticks end = std::max({begin + times.whole, first_kernel + times.rest,
-                                all_gathered + times.last, stage.launched});
-    stage.free = std::max(first_kernel + times.occupied, stage.launched);
+    const Ticks first_kernel = std::max(begin + times.lead(), stage.free);
+    const Ticks end = std::max({begin + times.whole(), first_kernel + times.rest(),
+                                all_gathered + times.last(), stage.launched});
+    stage.free = std::max(first_kernel + times.occupied(), stage.launched);
+    stage.demand.add(times, first_kernel);
     stage.done = std::max(stage.done, end);
+    stage.last_output = end;
     return end;
   }
 
-  void launch(Stage& stage, Ticks input, Ticks took) const {
-    if (q_.launches_wait) stage.launched = std::max(stage.launched, input);
+  // `message`: when the pass's has arrived.
+  void launch(Stage& stage, Ticks message, Ticks took) const {
+    if (q_.launches_wait) stage.launched = std::max(stage.launched, message);
     stage.launched += took;
   }
 
-  Ticks run_forward(Stage& stage, const Pass& pass, const Chunk& chunk, Ticks input) {
-    launch(stage, input, chunk.launch_forward);
+  Ticks run_forward(Stage& stage, const Pass& pass, const Chunk& chunk, Ticks input, Ticks message) {
+    launch(stage, message, chunk.launch_forward);
     const auto local = static_cast<size_t>(pass.chunk);
     if (!q_.gathers_each_pass) {
       const bool first = !stage.ran[local];
@@ -251,27 +349,30 @@ class PassTimeline {
                       first ? stage.gathered_all[local] : 0);
     }
     const Ticks first = stage.transfers + chunk.gather.first;
-    stage.transfers += chunk.gather.all;
+    stage.transfers += chunk.gather.all.time;
+    stage.demand.gathers.add(chunk.gather.all);
     return run_pass(stage, chunk.forward, input, first, stage.transfers);
   }
 
   Ticks run_backward(Stage& stage, const Pass& pass, const Chunk& chunk, const ChunkTimes& times,
-                     Ticks input, bool takes_input, bool weights) {
+                     Ticks input, Ticks message, bool takes_input, bool weights) {
     const bool last = weights && --stage.gradients_left[static_cast<size_t>(pass.chunk)] == 0;
     const bool reduces = last || (weights && q_.reduces_each_pass);
     const bool beside = reduces && q_.overlap;
     Ticks first = 0, all = 0;
-    if (takes_input) launch(stage, input, chunk.launch_backward);
+    if (takes_input) launch(stage, message, chunk.launch_backward);
     if (q_.gathers_each_pass && takes_input) {
       first = stage.transfers + chunk.gather_backward.first;
-      stage.transfers += chunk.gather_backward.all;
+      stage.transfers += chunk.gather_backward.all.time;
+      stage.demand.gathers.add(chunk.gather.all);
       all = stage.transfers;
     }
     const Ticks end = run_pass(stage, times, input, first, all);
     if (beside) {
-      stage.transfers = std::max(stage.transfers + chunk.reduce.all, end + chunk.reduce.last);
+      stage.transfers = std::max(stage.transfers + chunk.reduce.all.time, end + chunk.reduce.last);
+      stage.demand.reductions.add(chunk.reduce.all);
     } else if (reduces) {
-      stage.deferred += chunk.reduce.all;
+      stage.deferred += chunk.reduce.all.time;
     }
     return end;
   }

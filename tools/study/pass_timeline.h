@@ -2,28 +2,20 @@
 // at the earliest.
 //
 // The plain timeline of workloads/schedules takes one time for all chunks; this one knows that
-// chunks differ, that transfers at a pass's edges do not hold the stage, and that gathers and
-// reductions share one stream a stage. Every rule leaves waiting out and adds none, so the result
-// is a lower bound of the simulation as long as the times are.
+// chunks differ, that transfers at a pass's edges do not hold the stage, that gathers and reductions
+// share one stream a stage, and that a stage's kernels have no more SMs than transfers leave them.
+// Every rule leaves waiting out and adds none, so the result is a lower bound of the simulation as
+// long as the times are.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <vector>
 
+#include "tools/study/unit_times.h"
 #include "workloads/schedules/schedule.h"
 
 namespace herdsim {
-
-enum class Unit : uint8_t { kEmbedding, kLayer, kRecomputedLayer, kHead };
-constexpr size_t kUnits = 4;
-
-// A pass of one unit, nanoseconds; see step_bound.h. A weight pass of the embedding does not exist.
-struct UnitTimes {
-  bool exists = false;
-  int64_t lead = 0, whole = 0, rest = 0, occupied = 0;
-  int64_t tail = 0;  // from the input to the last kernel's end
-};
 
 struct TimelineQuestion {
   const ScheduleRow& row;
@@ -38,9 +30,9 @@ struct TimelineQuestion {
   // the end of its passes.
   int64_t deferred_heads = 0;
   // A message to the next stage, and from the last stage to the first.
-  int64_t next_stage = 0, around = 0;
+  LeastTransfer next_stage, around;
   // Of data parallelism, zero where there is none.
-  std::array<int64_t, kUnits> gather{}, reduce{};
+  std::array<LeastTransfer, kUnits> gather{}, reduce{};
   bool gathers_each_pass = false, reduces_each_pass = false;
   bool overlap = true;  // false: compute waits for gathers, and reductions for the end of compute
   // Of the host, which launches pass after pass ahead of the GPU, a unit's last kernel last; where

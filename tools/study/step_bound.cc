@@ -8,12 +8,14 @@
 #include "sim/base/check.h"
 #include "sim/collectives/group_path.h"
 #include "sim/collectives/nccl_tuning.h"
+#include "sim/collectives/token_exchange.h"
 #include "sim/costing/cost_pass.h"
 #include "sim/models/compute_time.h"
 #include "sim/opgraph/collective_rules.h"
 #include "tools/simulation/network_tuning.h"
 #include "tools/simulation/simulate_step.h"
 #include "tools/study/pass_timeline.h"
+#include "tools/study/unit_times.h"
 #include "topologies/cluster.h"
 #include "workloads/layer_work.h"
 #include "workloads/lowering.h"
@@ -25,56 +27,6 @@ namespace {
 
 using Ticks = int64_t;  // nanoseconds
 
-// Longest paths through one template.
-UnitTimes longest_paths(const WorkTemplate& steps, const std::vector<Ticks>& cost,
-                        const TypedVector<WorkId, Work>& works) {
-  UnitTimes unit;
-  if (steps.empty()) return unit;
-  constexpr Ticks kUnreached = std::numeric_limits<Ticks>::min() / 4;
-  std::array<Ticks, kStreams> free{}, free_after_first;
-  free_after_first.fill(kUnreached);
-  std::vector<Ticks> end(steps.size()), from_first(steps.size(), kUnreached);
-  Ticks last_kernel = kUnreached;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const Work& work = works[steps[i].work];
-    const auto stream = static_cast<size_t>(work.stream);
-    Ticks start = free[stream];
-    Ticks from = free_after_first[stream];
-    for (const int before : steps[i].after) {
-      if (before == kBefore) continue;
-      start = std::max(start, end[static_cast<size_t>(before)]);
-      from = std::max(from, from_first[static_cast<size_t>(before)]);
-    }
-    const bool kernel = work.kind == WorkKind::kCompute;
-    if (kernel && !unit.exists) {
-      unit.exists = true;
-      unit.lead = start;
-      from = 0;
-    }
-    const Ticks took = cost[steps[i].work.index()];
-    end[i] = free[stream] = start + took;
-    if (from > kUnreached) from_first[i] = free_after_first[stream] = from + took;
-    if (!kernel) continue;
-    unit.occupied = from_first[i];
-    last_kernel = end[i];
-  }
-  HERDSIM_CHECK(unit.exists) << "a template without a kernel";
-  unit.whole = end.back();
-  // Zero where the first kernel does not lead to the last step.
-  unit.rest = std::max<Ticks>(0, from_first.back());
-  unit.tail = last_kernel;
-  return unit;
-}
-
-UnitTimes least(const UnitTimes& a, const UnitTimes& b) {
-  return {.exists = a.exists && b.exists,
-          .lead = std::min(a.lead, b.lead),
-          .whole = std::min(a.whole, b.whole),
-          .rest = std::min(a.rest, b.rest),
-          .occupied = std::min(a.occupied, b.occupied),
-          .tail = std::min(a.tail, b.tail)};
-}
-
 // Of the embedding, a layer and the head.
 struct PassCosts {
   std::array<UnitTimes, kUnits> forward, backward, backward_input, backward_weight;
@@ -82,7 +34,7 @@ struct PassCosts {
 };
 
 struct DataParallelCosts {
-  std::array<Ticks, kUnits> gather{}, reduce_scatter{}, all_reduce{};
+  std::array<LeastTransfer, kUnits> gather{}, reduce_scatter{}, all_reduce{};
 };
 
 int64_t least_layer_parameters(const ModelArchitecture& model, const ParallelPlan& plan) {
@@ -176,7 +128,7 @@ class StepBounds::Tables {
       }
     }
     Ticks carried = 0;
-    if (c.plan.dp * c.plan.cp > 1) {
+    if (c.plan.dp * c.plan.cp > 1 && !has_copies(c)) {
       const DataParallelCosts& data = data_.at({c.plan.tp, c.plan.cp, c.plan.pp});
       const Sharding shard = c.plan.shard;
       const Ticks gathers = shard == Sharding::kNone    ? 0
@@ -184,9 +136,9 @@ class StepBounds::Tables {
                                                         : layers;
       const Ticks reductions =
           shard == Sharding::kZero2 || shard == Sharding::kZero3 ? layer_passes : layers;
-      const Ticks reduce =
+      const LeastTransfer& reduce =
           shard == Sharding::kNone ? data.all_reduce[layer] : data.reduce_scatter[layer];
-      carried = gathers * data.gather[layer] + reductions * reduce;
+      carried = gathers * data.gather[layer].time + reductions * reduce.time;
     }
     return std::max({compute, carried, filled}) +
            optimizer(c, layers * layer_parameters(c), layers) + host_;
@@ -212,9 +164,7 @@ class StepBounds::Tables {
     q.next_stage = message(c, 1);
     q.around = message(c, c.plan.pp - 1);
     const Sharding shard = c.plan.shard;
-    // Two copies of a chunk reduce together, over a group that no table here knows.
-    const bool copies = c.schedule->layout == ChunkLayout::kBidirectional;
-    if (c.plan.dp * c.plan.cp > 1 && !copies) {
+    if (c.plan.dp * c.plan.cp > 1 && !has_copies(c)) {
       q.reduce = shard == Sharding::kNone ? data.all_reduce : data.reduce_scatter;
       if (shard != Sharding::kNone) q.gather = data.gather;
       q.gathers_each_pass = shard == Sharding::kZero3;
@@ -235,6 +185,10 @@ class StepBounds::Tables {
 
   static PassKey pass_key(const PlanCandidate& c) {
     return {c.plan.tp, c.plan.cp, c.plan.micro_batch, c.recompute};
+  }
+  // Two copies of a chunk, which reduce together, over a group that no table here knows.
+  static bool has_copies(const PlanCandidate& c) {
+    return c.schedule->layout == ChunkLayout::kBidirectional;
   }
   int64_t micro_batches(const PlanCandidate& c) const {
     return base_.training.global_batch / (c.plan.dp * c.plan.micro_batch);
@@ -266,30 +220,51 @@ class StepBounds::Tables {
     const double moving = rate > 0 ? static_cast<double>(plan.volume.count()) / rate * 1e9 : 0;
     return plan.latency.nanoseconds() + static_cast<Ticks>(moving);
   }
-  // The least any group of the communicator takes, alone. Phases follow each other: the sum of
-  // theirs.
-  Ticks least_time(CollectiveKind kind, Bytes bytes, Communicator communicator,
-                   const std::vector<GroupShape>& shapes) const {
+  // What a transfer that holds so many SMs takes from kernels beside it (Multiprocessors). A kernel
+  // keeps one SM whatever all of a GPU's streams hold; so that what each takes may be summed, none
+  // counts with more than its part of the others.
+  Ticks taken_in(Ticks time, int64_t channels) const {
+    constexpr double kStreamsBesideKernels = kStreams - 2;  // but compute and the host
+    constexpr double kRounding = 0.999;  // the executor counts parts of SMs and whole nanoseconds
+    const auto sms = static_cast<double>(base_.profile.sms);
+    const double lost = static_cast<double>(channels) * base_.profile.sms_lost_per_transfer_sm;
+    const double share = std::min(lost, (sms - 1) / kStreamsBesideKernels) / sms;
+    return static_cast<Ticks>(static_cast<double>(time) * share * kRounding);
+  }
+  LeastTransfer transfer_alone(const CollectivePlan& plan) const {
+    const Ticks time = time_alone(plan);
+    return {time, taken_in(time, plan.channels)};
+  }
+  // The least in any of the shapes, alone.
+  template <class InShape>
+  static LeastTransfer least_in(const std::vector<GroupShape>& shapes, InShape in_shape) {
+    if (shapes.empty()) return {};
+    LeastTransfer least = in_shape(shapes.front());
+    for (const GroupShape& shape : shapes) {
+      const LeastTransfer here = in_shape(shape);
+      least = {std::min(least.time, here.time), std::min(least.taken, here.taken)};
+    }
+    return least;
+  }
+  // The least any group of the communicator takes. Phases follow each other: the sum of theirs.
+  LeastTransfer least_transfer(CollectiveKind kind, Bytes bytes, Communicator communicator,
+                               const std::vector<GroupShape>& shapes,
+                               const TokenRouting& routing = {}) const {
     const CollectiveRule* rule = rule_about(base_.collectives, kind, communicator);
     std::vector<PlacedPhase> phases;
     if (rule != nullptr && bytes > Bytes()) phases = placed_phases(kind, rule->phases);
-    Ticks least = std::numeric_limits<Ticks>::max();
-    for (const GroupShape& shape : shapes) {
-      Ticks time = 0;
+    return least_in(shapes, [&](const GroupShape& shape) {
+      const Bytes moved = once_a_place(bytes, routing, shape);
+      LeastTransfer sum;
       for (const PlacedPhase& phase : phases)
-        time += time_alone(plan_phase(bytes, shape, phase, tuning_));
-      if (phases.empty()) time = time_alone(plan_collective(kind, bytes, shape, tuning_));
-      least = std::min(least, time);
-    }
-    return shapes.empty() ? 0 : least;
+        sum = sum + transfer_alone(plan_phase(moved, shape, phase, tuning_));
+      return phases.empty() ? transfer_alone(plan_collective(kind, moved, shape, tuning_)) : sum;
+    });
   }
-  Ticks least_message_time(Bytes bytes, const std::vector<GroupShape>& shapes) const {
-    Ticks least = std::numeric_limits<Ticks>::max();
-    for (const GroupShape& shape : shapes) {
-      least = std::min(
-          least, time_alone(plan_collective(CollectiveKind::kSendRecv, bytes, shape, tuning_)));
-    }
-    return shapes.empty() ? 0 : least;
+  LeastTransfer least_message(Bytes bytes, const std::vector<GroupShape>& shapes) const {
+    return least_in(shapes, [&](const GroupShape& shape) {
+      return transfer_alone(plan_collective(CollectiveKind::kSendRecv, bytes, shape, tuning_));
+    });
   }
 
   // All distinct ones. In Llama 3's order of axes groups of tensor ranks are the same whatever the other degrees, and so
@@ -351,25 +326,26 @@ class StepBounds::Tables {
           layer_templates(spec, graph.works, {.recomputes = recomputes, .has_experts = false});
     }
     const CostedGraph costs = cost_graph(graph, base_.profile, base_.software);
-    std::vector<Ticks> cost;
+    LeastCosts cost;
     for (size_t w = 0; w < graph.works.size(); ++w) {
       const Work& work = graph.works[WorkId(w)];
       if (work.kind == WorkKind::kCompute) {
-        cost.push_back(costs.works[WorkId(w)].total.nanoseconds());
-        continue;
+        cost.push_back({costs.works[WorkId(w)].total.nanoseconds(), 0});
+      } else if (work.kind == WorkKind::kHost) {
+        cost.push_back({work.host_floor.nanoseconds(), 0});
+      } else if (base_.software.pass_overlap) {
+        cost.push_back({});  // in a pair of passes the kernels of one may hide all of the other's
+      } else {
+        cost.push_back(least_transfer(work.collective, work.bytes, work.communicator,
+                                      shapes_of(graph.grid, work.communicator), work.routing));
       }
-      // In a pair of passes the kernels of one may hide all transfers of the other.
-      cost.push_back(base_.software.pass_overlap
-                         ? 0
-                         : least_time(work.collective, work.bytes, work.communicator,
-                                      shapes_of(graph.grid, work.communicator)));
     }
     PassCosts pass;
     for (size_t u = 0; u < kUnits; ++u) {
       const auto times = [&](WorkTemplate PassTemplates::*part) {
-        const UnitTimes of_unit = longest_paths(templates[u].*part, cost, graph.works);
+        const UnitTimes of_unit = unit_times(templates[u].*part, cost, graph.works);
         const bool either = both && (u == 1 || u == 2);
-        return either ? least(of_unit, longest_paths(others[u].*part, cost, graph.works)) : of_unit;
+        return either ? least(of_unit, unit_times(others[u].*part, cost, graph.works)) : of_unit;
       };
       pass.forward[u] = times(&PassTemplates::forward);
       pass.backward[u] = times(&PassTemplates::backward);
@@ -405,24 +381,43 @@ class StepBounds::Tables {
     const std::array<int64_t, kUnits> parameters = {
         spec.embedding_parameters(), dense, dense,
         (base_.model.tied_embeddings ? 0 : spec.embedding_parameters()) + base_.model.hidden};
+    // With others in a bucket a unit takes its share, at the most of all that a stage has.
+    const SoftwareStack& software = base_.software;
+    const bool fills_buckets = software.dp_bucket_parameters > 0 ||
+                               software.dp_bucket_parameters_per_rank > 0 ||
+                               software.dp_bucket_whole_chunks;
+    const auto least_of = [&](CollectiveKind kind, Bytes bytes, Bytes most, Communicator group,
+                              const std::vector<GroupShape>& of_group) {
+      const LeastTransfer alone = least_transfer(kind, bytes, group, of_group);
+      if (!fills_buckets || most <= bytes) return alone;
+      const double share = static_cast<double>(bytes.count()) / static_cast<double>(most.count());
+      const LeastTransfer all = least_transfer(kind, most, group, of_group);
+      return LeastTransfer{
+          std::min(alone.time, static_cast<Ticks>(static_cast<double>(all.time) * share)),
+          std::min(alone.taken, static_cast<Ticks>(static_cast<double>(all.taken) * share))};
+    };
+    const int64_t layers = most_layers(c);
+    const int64_t dense_of_stage = layers * dense + parameters[0] + parameters[3];
     const auto time = [&](CollectiveKind kind, size_t unit, DataType type) {
       const auto bytes = [&](int64_t count) { return Bytes(count * bytes_per_element(type)); };
       const bool routed = (unit == 1 || unit == 2) && experts > 0;
-      return least_time(kind, bytes(parameters[unit]), sharing, shapes) +
-             (routed ? least_time(kind, bytes(experts), Communicator::kExpertGradient, of_experts)
-                     : 0);
+      const LeastTransfer shared =
+          least_of(kind, bytes(parameters[unit]), bytes(dense_of_stage), sharing, shapes);
+      if (!routed) return shared;
+      return shared + least_of(kind, bytes(experts), bytes(layers * experts),
+                               Communicator::kExpertGradient, of_experts);
     };
     DataParallelCosts costs;
     for (size_t u = 0; u < kUnits; ++u) {
-      const SoftwareStack& software = base_.software;
       costs.gather[u] = time(CollectiveKind::kAllGather, u, software.parameter_gather_type);
       costs.reduce_scatter[u] =
           time(CollectiveKind::kReduceScatter, u, software.gradient_reduce_type);
       costs.all_reduce[u] = time(CollectiveKind::kAllReduce, u, software.gradient_reduce_type);
     }
     if (norm_ == 0) {
-      norm_ = least_time(CollectiveKind::kAllReduce, Bytes(4), Communicator::kWorld,
-                         shapes_of(grid, Communicator::kWorld));
+      norm_ = least_transfer(CollectiveKind::kAllReduce, Bytes(4), Communicator::kWorld,
+                             shapes_of(grid, Communicator::kWorld))
+                  .time;
     }
     if (c.plan.pp > 1) {
       add_message_shapes(message_stride(c, 1));
@@ -448,10 +443,10 @@ class StepBounds::Tables {
     return static_cast<int64_t>(grid_of(c.plan).with(RankId(0), Axis::kPp, 1).index()) * stages;
   }
 
-  Ticks message(const PlanCandidate& c, int64_t stages) const {
-    if (c.plan.pp == 1) return 0;
-    return least_message_time(workload(c).stage_message(),
-                              message_shapes_.at(message_stride(c, stages)));
+  LeastTransfer message(const PlanCandidate& c, int64_t stages) const {
+    if (c.plan.pp == 1) return {};
+    return least_message(workload(c).stage_message(),
+                         message_shapes_.at(message_stride(c, stages)));
   }
 
   Ticks optimizer(const PlanCandidate& c, int64_t parameters, int64_t layers) const {

@@ -6,16 +6,12 @@
 //              to carry, and in loops of chunks the last stage's compute between the first pass to
 //              reach it and the last to come back from it; then the optimizer and the host.
 //              A microsecond.
-//   timeline   the schedule's own order, run with the least time each pass can take: longest path
-//              through kernels and transfers of each layer, every transfer alone on its links,
-//              every kernel after its launch. Leaves out only contention, and kernels slowed by
-//              transfers that hold SMs. Linear in the passes.
+//   timeline   the schedule's own order, run with the least time each pass can take (unit_times.h):
+//              longest path through kernels and transfers of each layer, every transfer alone on its
+//              links, every kernel after its launch, no kernel on SMs that a transfer holds. Leaves
+//              out contention for links, and some of what transfers hide. Linear in the passes.
 //
 // And the least memory a plan can take: state, and one micro-batch's activations.
-//
-// A pass is four lengths, because a transfer at its edge need not hold up the stage: `whole` from
-// its input to its output, `lead` from its input to its first kernel, `rest` from its first kernel
-// to its output, `occupied` from its first kernel to its last kernel's end.
 #pragma once
 
 #include <array>
