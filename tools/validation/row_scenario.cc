@@ -18,50 +18,12 @@
 #include "tools/scenario/load_scenario.h"
 #include "tools/validation/assumed_plan.h"
 #include "tools/validation/row_words.h"
+#include "tools/validation/table_gpus.h"
 #include "workloads/schedules/schedule.h"
 #include "workloads/stage_layout.h"
 
 namespace herdsim {
 namespace {
-
-// What a GPU's name in a table stands for.
-struct GpuRow {
-  std::string_view name;
-  std::string_view profile;
-  double nvlink;         // GB/s, one direction
-  double nic;            // Gb/s a GPU
-  double hbm = 0;        // GB/s, where not the profile's
-  double gigabytes = 0;  // of memory, where not the profile's
-};
-constexpr GpuRow kGpus[] = {
-    {"H100-PCIe", "h100-pcie-80gb", 300, 200},
-    {"GB200", "gb200-186gb", 900, 400},
-    {"GB300", "gb200-186gb", 900, 800, 8000, 279},
-    {"B200", "b200-sxm-180gb", 900, 400},
-    {"H100", "h100-sxm5-80gb", 450, 400},
-    {"H200", "h200-sxm-141gb", 450, 400},
-    {"H800", "h100-sxm5-80gb", 200, 400},
-    {"A100-40GB", "a100-sxm4-80gb", 300, 200, 1555, 40},
-    {"A100", "a100-sxm4-80gb", 300, 200},
-    {"A800", "a100-sxm4-80gb", 200, 200},
-};
-
-// "A100-80GB" is an A100.
-const GpuRow* find_gpu(std::string_view name) {
-  for (const GpuRow& row : kGpus) {
-    if (name.starts_with(row.name) &&
-        (name.size() == row.name.size() || name[row.name.size()] == '-' || name == row.name)) {
-      return &row;
-    }
-  }
-  return nullptr;
-}
-
-StreamCurve at_memory_rate(const StreamCurve& curve, double factor) {
-  std::vector<LogCurve::Point> points = curve.bytes_per_second.points();
-  for (LogCurve::Point& point : points) point.y *= factor;
-  return {LogCurve(std::move(points)), curve.provenance};
-}
 
 // Whether the embedding and the head are one matrix, as the number of all parameters says: where it is nearer to that
 // of such a model than a quarter of the matrix. Of large models, where the matrix is less than 2 % of it, the number is
@@ -266,7 +228,7 @@ class RowReading {
     const double usual = static_cast<double>(p.hbm_bandwidth.bytes_per_second()) / 1e9;
     const double hbm = row_.hbm_gigabytes_per_second.value_or(gpu.hbm > 0 ? gpu.hbm : usual);
     if (hbm != usual) {
-      for (StreamCurve& curve : p.stream) curve = at_memory_rate(curve, hbm / usual);
+      set_memory_rate(p, hbm / usual);
       p.hbm_bandwidth = bytes_per_second(hbm * 1e9);
     }
     if (gpu.gigabytes > 0) p.hbm = Bytes(static_cast<int64_t>(gpu.gigabytes * 1e9));
@@ -443,7 +405,7 @@ RowParts::RowParts(const std::vector<std::string>& sets) {
   for (const std::string& name : catalog_names(CatalogKind::kModels)) {
     models_.emplace(letters_and_digits(name), load_model(name));
   }
-  for (const GpuRow& gpu : kGpus) {
+  for (const GpuRow& gpu : table_gpus()) {
     const std::string profile(gpu.profile);
     if (!profiles_.contains(profile)) profiles_.emplace(profile, load_profile(profile));
   }

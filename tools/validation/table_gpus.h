@@ -1,0 +1,30 @@
+// What a GPU's name in a table of runs stands for.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "sim/models/device_profile.h"
+
+namespace herdsim {
+
+struct GpuRow {
+  std::string_view name;
+  std::string_view profile;
+  double nvlink;         // GB/s, one direction
+  double nic;            // Gb/s a GPU
+  double hbm = 0;        // GB/s, where not the profile's
+  double gigabytes = 0;  // of memory, where not the profile's
+};
+
+// "A100-80GB" is an A100. Null where the name is of none.
+const GpuRow* find_gpu(std::string_view name);
+
+// The whole table.
+std::span<const GpuRow> table_gpus();
+
+// Streams of a part whose memory is `factor` times as fast.
+void set_memory_rate(DeviceProfile& p, double factor);
+
+}  // namespace herdsim
