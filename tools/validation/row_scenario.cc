@@ -11,12 +11,14 @@
 
 #include "calibrate/profile/profile_file.h"
 #include "sim/base/error.h"
+#include "sim/base/text.h"
 #include "sim/models/clock_power.h"
 #include "tools/scenario/catalog.h"
 #include "tools/scenario/check_relations.h"
 #include "tools/scenario/field_origins.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/validation/assumed_plan.h"
+#include "tools/validation/interconnect_words.h"
 #include "tools/validation/row_words.h"
 #include "tools/validation/table_gpus.h"
 #include "workloads/schedules/schedule.h"
@@ -203,6 +205,8 @@ class RowReading {
       return skip(
           fmt::format("{} GPUs are no whole number of nodes of {}", s_.gpus, c.gpus_per_host));
     }
+    const double gigabits = gigabits_per_gpu(row_.interconnect, c.gpus_per_host).value_or(gpu->nic);
+    c.gpus_per_host = in_one_nvlink_domain(c.gpus_per_host, gpu->nvlink_domain);
     c.gpus_per_tor = 32;
     c.gpus_per_pod =
         c.gpus_per_tor * c.gpus_per_host *
@@ -212,7 +216,7 @@ class RowReading {
     c.pod_oversubscription = 1;
     c.routing = "adaptive";
     c.nvlink = bytes_per_second(gpu->nvlink * 1e9);
-    c.nic = bytes_per_second(gpu->nic * 1e9 / 8);
+    c.nic = bytes_per_second(gigabits * 1e9 / 8);
     const auto rate = [](const std::optional<double>& gigabytes) {
       return bytes_per_second(gigabytes.value_or(0) * 1e9);
     };
@@ -220,6 +224,15 @@ class RowReading {
                            .all_gather = rate(row_.allgather_gigabytes_per_second),
                            .reduce_scatter = rate(row_.reducescatter_gigabytes_per_second)};
     return true;
+  }
+
+  // The most whole nodes that share the job evenly and that NVLink joins, in GPUs.
+  int64_t in_one_nvlink_domain(int64_t gpus_per_node, int64_t domain) const {
+    int64_t most = gpus_per_node;
+    for (int64_t gpus = gpus_per_node; gpus <= std::min(domain, s_.gpus); gpus += gpus_per_node) {
+      if (s_.gpus % gpus == 0) most = gpus;
+    }
+    return most;
   }
 
   // A part with other memory or another power limit than the profile's.
@@ -245,6 +258,9 @@ class RowReading {
       s_.plan.shard = *words_.sharding;
       return;
     }
+      // Every stack on FSDP2 that was read (torchtitan, KempnerForge) keeps parameters gathered under a pipeline and reduces
+      // gradients once a step.
+      if (is_fsdp2() && row_.pp.value_or(1) > 1 && s_.plan.shard == Sharding::kZero3) s_.plan.shard = Sharding::kFsdpKeep;
     const bool fsdp = row_.software.starts_with("torch-fsdp") || row_.software == "jax-xla";
     s_.plan.shard = fsdp ? Sharding::kZero3 : Sharding::kZero1;
     assume("fsdp_zero", fsdp ? "ZeRO-3" : "ZeRO-1");
@@ -266,7 +282,7 @@ class RowReading {
     if (row_.dp && *row_.dp != p.dp) assume("dp", p.dp);
     p.ep = row_.ep.value_or(1);
     expert_ranks();
-    p.micro_batch = or_assume(row_.micro_batch, "micro_batch", int64_t{1});
+    p.micro_batch = row_.micro_batch ? *row_.micro_batch : assume("micro_batch", usual_micro_batch());
     const bool splits = p.tp > 1 ? or_assume(row_.sp, "sp", true) : false;
     p.sequence_parallel = splits;
     p.dp_shard = words_.shard_ranks == RowWords::kUnstated
@@ -281,6 +297,19 @@ class RowReading {
 
   // Whole experts where Megatron Core would fold them over the tensor ranks: more of them than a
   // rank's tensor group can share out over data-parallel ranks, or experts too narrow to split.
+  bool is_fsdp2() const { return row_.software.starts_with("torch-fsdp2"); }
+  bool is_interleaved() const { return lower_case(row_.pp_schedule).find("interleaved") != std::string::npos; }
+
+  // torchtitan makes as many micro-batches of a pipeline's batch as there are model chunks, two a stage if it interleaves
+  // (pipelining_utils.py).
+  int64_t usual_micro_batch() const {
+    const ParallelPlan& p = s_.plan;
+    if (!is_fsdp2() || p.pp == 1) return 1;
+    const int64_t chunks = p.pp * row_.vp.value_or(is_interleaved() ? 2 : 1);
+    const int64_t together = p.dp * chunks;
+    return s_.training.global_batch % together == 0 ? s_.training.global_batch / together : 1;
+  }
+
   void expert_ranks() {
     ParallelPlan& p = s_.plan;
     if (!s_.model.is_moe()) return;
@@ -325,26 +354,52 @@ class RowReading {
     if (p.pp == 1) return;
     const bool megatron = row_.software.starts_with("mega") || row_.software.starts_with("meta");
     if (row_.vp) {
+    if (named_schedule()) return;
       interleave(*row_.vp);
+    const auto stages_given = static_cast<int64_t>(words_.layers_per_stage.size());
+    if (stages_given == p.pp && !row_.vp) {
+      p.layers_per_chunk = words_.layers_per_stage;
+      return;
+    }
       if (p.virtual_stages != *row_.vp) assume("vp", p.virtual_stages);
     } else if (megatron && !words_.one_chunk_a_stage) {
       for (int64_t v = (s_.model.layers + p.pp - 1) / p.pp; v > 1; --v) {
+    } else if (is_fsdp2() && is_interleaved()) {
+      interleave(2);  // torchtitan's default
+      assume("vp", p.virtual_stages);
         if (interleave(v)) break;
       }
       assume("vp", p.virtual_stages);
     }
-    if (row_.software == "nanotron" && p.virtual_stages == 1) {
+    if (stages_given > 0 && stages_given == p.pp * p.virtual_stages) {
+      p.layers_per_chunk = words_.layers_per_stage;
+    } else if (row_.software == "nanotron" && p.virtual_stages == 1) {
       p.layers_per_chunk = layers_by_cost(s_.model, p.pp);
     }
   }
 
-  // Takes the interleaved schedule with `chunks` a stage, if it can run this plan.
-  bool interleave(int64_t chunks) {
-    if (chunks <= 1) return false;
+  // "DualPipe", "ZB-V", "GPipe": a schedule that is neither 1F1B nor its interleaved form, in chunks of its own number.
+  bool named_schedule() {
+    const std::string asked = letters_and_digits(row_.pp_schedule);
+    for (const std::string& name : schedule_names()) {
+      if (asked.empty() || letters_and_digits(name) != asked || name == "1f1b" || name == "interleaved-1f1b") continue;
+      for (const int64_t chunks : {row_.vp.value_or(1), int64_t{1}, int64_t{2}}) {
+        if (take_schedule(name, chunks)) return true;
+      }
+      assume("pp_schedule", std::string("1f1b"));
+    }
+    return false;
+  }
+
+  // The interleaved schedule with `chunks` a stage.
+  bool interleave(int64_t chunks) { return chunks > 1 && take_schedule("interleaved-1f1b", chunks); }
+
+  // Takes a schedule with `chunks` a stage, if it can run this plan.
+  bool take_schedule(const std::string& name, int64_t chunks) {
     ParallelPlan& p = s_.plan;
     const ParallelPlan before = p;
     p.virtual_stages = chunks;
-    const ScheduleRow& row = *find_schedule("interleaved-1f1b");
+    const ScheduleRow& row = *find_schedule(name);
     const int64_t together = p.dp * p.micro_batch;
     Faults faults;
     if (s_.training.global_batch % together == 0) {
@@ -358,7 +413,7 @@ class RowReading {
       p = before;
       return false;
     }
-    s_.training.schedule = "interleaved-1f1b";
+    s_.training.schedule = name;
     return true;
   }
 

@@ -81,6 +81,19 @@ void read_recompute(const std::string& text, int64_t layers, RowWords& words) {
   }
 }
 
+// All whole numbers of a text, in order.
+std::vector<int64_t> whole_numbers(std::string_view text) {
+  std::vector<int64_t> numbers;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at < end;) {
+    int64_t value = 0;
+    const auto [next, error] = std::from_chars(at, end, value);
+    if (error == std::errc()) numbers.push_back(value);
+    at = error == std::errc() ? next : at + 1;
+  }
+  return numbers;
+}
+
 }  // namespace
 
 RowWords words_of(const RunRow& row) {
@@ -99,6 +112,7 @@ RowWords words_of(const RunRow& row) {
   words.compiled =
       !off && (words.async_tp || says(overlap, {"torch.compile", "float8", "te kernels"}));
   words.fp8_by_row = says(lower_case(row.precision), {"rowwise"});
+  words.layers_per_stage = whole_numbers(row.layers_per_stage);
   read_recompute(lower_case(row.recompute), row.layers.value_or(1), words);
   return words;
 }

@@ -2,7 +2,9 @@
 // "fp8-rowwise", "selective: saves q,k,v only (save_qkv_proj)".
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "tools/validation/run_table.h"
 #include "workloads/parallel_plan.h"
@@ -25,6 +27,7 @@ struct RowWords {
   bool async_tp = false;           // "async TP" of the compiler: products split in chunks by rank
   bool compiled = false;           // "torch.compile", or what needs it
   bool fp8_by_row = false;         // "fp8-rowwise"
+  std::vector<int64_t> layers_per_stage;  // "4, 4, 5, 3"
 };
 
 RowWords words_of(const RunRow& row);

@@ -92,6 +92,9 @@ class RowReader {
     }
   }
 
+  // Of the table, whatever else is in it.
+  std::string_view notes() const { return cell("notes"); }
+
   // The cells read since the last call, one after another.
   std::string take_cells() { return std::exchange(cells_, {}); }
 
@@ -127,6 +130,16 @@ class RowReader {
   const SourceFact* said_ = nullptr;
   std::string cells_;
 };
+
+// What stands in brackets behind these words of the notes: "layers per stage (from the file) [4, 4,
+// 5, 3]".
+std::string layers_per_stage_in(std::string_view notes) {
+  const size_t words = notes.find("layers per stage");
+  const size_t open = notes.find('[', std::min(words, notes.size()));
+  const size_t close = notes.find(']', std::min(open, notes.size()));
+  if (close == std::string_view::npos) return {};
+  return std::string(notes.substr(open + 1, close - open - 1));
+}
 
 RunRow read_row(RowReader r) {
   RunRow row;
@@ -168,13 +181,17 @@ RunRow read_row(RowReader r) {
   r.read("attention_kernel", row.attention_kernel);
   r.read("pp_schedule", row.pp_schedule);
   r.read("overlap_notes", row.overlap_notes);
+  r.read("interconnect", row.interconnect);
+  r.read("layers_per_stage", row.layers_per_stage);
+  if (row.layers_per_stage.empty()) row.layers_per_stage = layers_per_stage_in(r.notes());
   r.read("software_set", row.software_sets);
   r.read("gpu_power_W", row.gpu_power_watts);
   r.read("hbm_GBps", row.hbm_gigabytes_per_second);
   r.read("net_allreduce_GBps", row.allreduce_gigabytes_per_second);
   r.read("net_allgather_GBps", row.allgather_gigabytes_per_second);
   r.read("net_reducescatter_GBps", row.reducescatter_gigabytes_per_second);
-  row.configuration = r.take_cells() + (r.said() != nullptr ? std::string(r.said()->stated) : "");
+  row.configuration = r.take_cells() + row.layers_per_stage +
+                      (r.said() != nullptr ? std::string(r.said()->stated) : "");
   r.read("peak_mem_alloc_GB", row.peak_memory_gigabytes);
   r.read("peak_mem_reserved_GB", row.reserved_gigabytes);
   r.read("target_step_time_s", row.target_step_time_s);

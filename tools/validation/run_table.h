@@ -13,6 +13,8 @@
 //   num_gpus, gpus_per_node, tp, sp, cp, pp, vp, ep, dp, fsdp_zero, micro_batch, global_batch
 //   precision, recompute, attention_kernel, pp_schedule, overlap_notes
 //                                       words, read by row_words.h
+//   layers_per_stage                    "4 4 4 3"; or in the column notes, behind "layers per stage"
+//   interconnect                        "8x100 Gbps NICs per node", read by interconnect_words.h
 //   software_set                        fields of the software's record that this run sets otherwise:
 //                                       "logit_bytes=52; gradient_reduce_type=FP32"
 //   gpu_power_W, hbm_GBps               of this run's GPUs, where not the usual ones
@@ -42,6 +44,7 @@ struct RunRow {
   std::optional<int64_t> micro_batch, global_batch;
   std::vector<std::string> software_sets;  // "logit_bytes=52"
   std::string fsdp_zero, precision, recompute, attention_kernel, pp_schedule, overlap_notes;
+  std::string interconnect, layers_per_stage;
   std::optional<double> gpu_power_watts, hbm_gigabytes_per_second;
   std::optional<double> allreduce_gigabytes_per_second, allgather_gigabytes_per_second,
       reducescatter_gigabytes_per_second;

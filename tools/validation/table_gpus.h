@@ -16,6 +16,8 @@ struct GpuRow {
   double nic;            // Gb/s a GPU
   double hbm = 0;        // GB/s, where not the profile's
   double gigabytes = 0;  // of memory, where not the profile's
+  // GPUs that NVLink joins beyond a node: racks of NVL72.
+  int64_t nvlink_domain = 0;
 };
 
 // "A100-80GB" is an A100. Null where the name is of none.

@@ -49,6 +49,21 @@ TEST(RunTable, takes_blank_and_padded_cells) {
   EXPECT_FALSE(rows[0].gpu_power_watts.has_value());
 }
 
+TEST(RunTable, layers_of_stages_stand_in_a_column_or_in_the_notes) {
+  const auto layers = [](const std::string& column, const std::string& notes) {
+    return parse_run_table(
+               "id,software,layers_per_stage,notes\na,x,\"" + column + "\",\"" + notes + "\"\n",
+               "runs.csv")[0]
+        .layers_per_stage;
+  };
+  EXPECT_EQ(layers("4 4", "layers per stage [3, 5]"), "4 4");
+  EXPECT_EQ(layers("", "peak 17 GB; layers per stage (from the file) [3, 5]; 10th step"), "3, 5");
+  for (const char* none :
+       {"", "layers per stage", "[3, 5] before layers per stage", "layers per stage [3, 5"}) {
+    EXPECT_EQ(layers("", none), "") << none;
+  }
+}
+
 TEST(RunTable, takes_counts_written_with_a_point) {
   EXPECT_EQ(parse_run_table("id,software,layers\na,x,32.0\n", "runs.csv")[0].layers, 32);
 }
