@@ -35,11 +35,16 @@ const GpuRow* find_gpu(std::string_view name) {
 std::span<const GpuRow> table_gpus() { return kGpus; }
 
 void set_memory_rate(DeviceProfile& p, double factor) {
-  for (StreamCurve& curve : p.stream) {
+  const auto scaled = [](const StreamCurve& curve, double by) {
     std::vector<LogCurve::Point> points = curve.bytes_per_second.points();
-    for (LogCurve::Point& point : points) point.y *= factor;
-    curve = {LogCurve(std::move(points)), curve.provenance};
-  }
+    for (LogCurve::Point& point : points) point.y *= by;
+    return StreamCurve{LogCurve(std::move(points)), curve.provenance};
+  };
+  StreamCurve& framework = p.stream[static_cast<size_t>(StreamClass::kFramework)];
+  const StreamCurve& fused = p.stream[static_cast<size_t>(StreamClass::kFused)];
+  const double at_most = factor * fused.bytes_per_second.points().back().y / framework.bytes_per_second.points().back().y;
+  const double of_framework = factor < 1 ? std::min(1.0, at_most) : factor;
+  for (StreamCurve& curve : p.stream) curve = scaled(curve, &curve == &framework ? of_framework : factor);
 }
 
 }  // namespace herdsim
