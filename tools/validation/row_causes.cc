@@ -11,6 +11,7 @@
 #include "tools/scenario/load_scenario.h"
 #include "tools/simulation/simulate_step.h"
 #include "tools/study/uncertain_inputs.h"
+#include "tools/validation/row_clock.h"
 #include "tools/validation/row_words.h"
 
 namespace herdsim {
@@ -144,6 +145,8 @@ Scenario variant_of(const RunRow& row, const RowParts& parts, const std::string&
   }
   RowScenario read = scenario_of_row(changed, parts, software);
   if (!read.skipped_because.empty()) refuse(row.id, read.skipped_because);
+  MachineMemo machines;
+  settle_clock(read, machines);
   if (set.starts_with(kNicEfficiency)) {
     // What catalogue ranges are made of.
     std::from_chars(value.data(), value.data() + value.size(),

@@ -246,21 +246,23 @@ class RowReading {
     }
     if (gpu.gigabytes > 0) p.hbm = Bytes(static_cast<int64_t>(gpu.gigabytes * 1e9));
     if (row_.gpu_power_watts) {
-      ClockPowerModel power;
-      power.power_limit_w = p.board_watts;
-      s_.software.clock_factor *= clock_factor_under_cap(power, *row_.gpu_power_watts);
-      p.board_watts = *row_.gpu_power_watts;
+      const PowerCap cap{.usual_watts = p.board_watts,
+                         .watts = *row_.gpu_power_watts,
+                         .clock_factor = clock_factor_under_cap({.power_limit_w = p.board_watts}, *row_.gpu_power_watts)};
+      s_.software.clock_factor *= cap.clock_factor;
+      p.board_watts = cap.watts;
+      out_.power_cap = cap;
     }
   }
 
   void sharding() {
     if (words_.sharding) {
       s_.plan.shard = *words_.sharding;
-      return;
-    }
       // Every stack on FSDP2 that was read (torchtitan, KempnerForge) keeps parameters gathered under a pipeline and reduces
       // gradients once a step.
       if (is_fsdp2() && row_.pp.value_or(1) > 1 && s_.plan.shard == Sharding::kZero3) s_.plan.shard = Sharding::kFsdpKeep;
+      return;
+    }
     const bool fsdp = row_.software.starts_with("torch-fsdp") || row_.software == "jax-xla";
     s_.plan.shard = fsdp ? Sharding::kZero3 : Sharding::kZero1;
     assume("fsdp_zero", fsdp ? "ZeRO-3" : "ZeRO-1");
@@ -295,8 +297,6 @@ class RowReading {
     return true;
   }
 
-  // Whole experts where Megatron Core would fold them over the tensor ranks: more of them than a
-  // rank's tensor group can share out over data-parallel ranks, or experts too narrow to split.
   bool is_fsdp2() const { return row_.software.starts_with("torch-fsdp2"); }
   bool is_interleaved() const { return lower_case(row_.pp_schedule).find("interleaved") != std::string::npos; }
 
@@ -310,6 +310,8 @@ class RowReading {
     return s_.training.global_batch % together == 0 ? s_.training.global_batch / together : 1;
   }
 
+  // Whole experts where Megatron Core would fold them over the tensor ranks: more of them than a
+  // rank's tensor group can share out over data-parallel ranks, or experts too narrow to split.
   void expert_ranks() {
     ParallelPlan& p = s_.plan;
     if (!s_.model.is_moe()) return;
@@ -352,21 +354,21 @@ class RowReading {
     p.virtual_stages = 1;
     s_.training.schedule = "1f1b";
     if (p.pp == 1) return;
-    const bool megatron = row_.software.starts_with("mega") || row_.software.starts_with("meta");
-    if (row_.vp) {
     if (named_schedule()) return;
-      interleave(*row_.vp);
+    const bool megatron = row_.software.starts_with("mega") || row_.software.starts_with("meta");
     const auto stages_given = static_cast<int64_t>(words_.layers_per_stage.size());
     if (stages_given == p.pp && !row_.vp) {
       p.layers_per_chunk = words_.layers_per_stage;
       return;
     }
+    if (row_.vp) {
+      interleave(*row_.vp);
       if (p.virtual_stages != *row_.vp) assume("vp", p.virtual_stages);
-    } else if (megatron && !words_.one_chunk_a_stage) {
-      for (int64_t v = (s_.model.layers + p.pp - 1) / p.pp; v > 1; --v) {
     } else if (is_fsdp2() && is_interleaved()) {
       interleave(2);  // torchtitan's default
       assume("vp", p.virtual_stages);
+    } else if (megatron && !words_.one_chunk_a_stage) {
+      for (int64_t v = (s_.model.layers + p.pp - 1) / p.pp; v > 1; --v) {
         if (interleave(v)) break;
       }
       assume("vp", p.virtual_stages);

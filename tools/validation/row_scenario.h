@@ -35,6 +35,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,8 +66,15 @@ class RowParts {
   std::map<std::string, ModelArchitecture, std::less<>> models_;  // by letters and digits
 };
 
+// Of GPUs with a lower power limit than their profile's.
+struct PowerCap {
+  double usual_watts = 0, watts = 0;
+  double clock_factor = 1;  // in scenario.software.clock_factor
+};
+
 struct RowScenario {
   Scenario scenario;                 // means something where skipped_because is empty
+  std::optional<PowerCap> power_cap;
   std::vector<std::string> assumed;  // "kv_heads = 32"
   std::string skipped_because;
 };

@@ -15,6 +15,7 @@
 #include "sim/base/table.h"
 #include "sim/base/text.h"
 #include "tools/simulation/simulate_step.h"
+#include "tools/validation/row_clock.h"
 
 namespace herdsim {
 namespace {
@@ -33,6 +34,7 @@ RowPrediction predict(const RunRow& row, const RowParts& parts, MachineMemo& mac
   out.skipped_because = std::move(scenario.skipped_because);
   if (!out.skipped_because.empty()) return out;
   try {
+    settle_clock(scenario, machines);
     const StepResult result = simulate_step(scenario.scenario, {.result_alone = true}, machines).result;
     out.predicted_step_time_s = result.step_time.seconds();
     out.account_s = result.time_account_seconds();

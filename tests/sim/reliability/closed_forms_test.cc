@@ -146,6 +146,28 @@ TEST(Clock, caps_and_heat_follow_the_power_law) {
   EXPECT_DOUBLE_EQ(clock_factor_at(model, 0), 1);
 }
 
+// The mean over a mix is at the cap: watts of products follow the clock, those of the others do
+// not.
+TEST(Clock, a_step_that_waits_leaves_its_products_more_of_a_power_cap) {
+  const ClockPowerModel model;
+  EXPECT_NEAR(clock_factor_of_mix(model, 500, {.products = 0.85, .memory = 0.15}), 0.80, 0.01);
+  EXPECT_NEAR(clock_factor_of_mix(model, 500, {.products = 0.65, .memory = 0.15, .waiting = 0.20}),
+              0.845, 0.01);
+  double before = 0;
+  for (const double waiting : {0.0, 0.1, 0.2, 0.3, 0.5}) {
+    const PowerMix mix{.products = 1 - waiting, .waiting = waiting};
+    const double factor = clock_factor_of_mix(model, 450, mix);
+    EXPECT_GT(factor, before) << waiting;
+    EXPECT_DOUBLE_EQ(
+        clock_factor_of_mix(model, 450, {.products = 2 * mix.products, .waiting = 2 * waiting}),
+        factor);
+    EXPECT_EQ(clock_factor_of_mix(model, 700, mix), 1);
+    before = factor;
+  }
+  EXPECT_LE(clock_factor_of_mix(model, 690, {.products = 0.1, .waiting = 0.9}), 1);
+  EXPECT_EQ(clock_factor_of_mix(model, 10, {.products = 1}), 0);
+}
+
 TEST(Clock, a_day_swings_by_its_amplitude_and_repeats) {
   for (const double amplitude : {0.01, 0.02}) {
     double low = 2, high = 0, mean = 0;

@@ -5,6 +5,7 @@
 
 #include "sim/base/error.h"
 #include "tools/simulation/simulate_step.h"
+#include "tools/validation/row_clock.h"
 
 namespace herdsim {
 namespace {
@@ -228,6 +229,24 @@ TEST(RowScenario, a_blank_vp_is_as_many_as_fit_unless_the_schedule_is_plain_1f1b
   EXPECT_THAT(read.assumed, testing::Not(Contains(HasSubstr("vp"))));
 }
 
+TEST(RowScenario, other_schedules_are_known_by_name) {
+  RunRow row = complete_row();
+  row.vp = std::nullopt;
+  const auto schedule = [&](const std::string& word) {
+    row.pp_schedule = word;
+    return scenario_of_row(row, parts()).scenario.training.schedule;
+  };
+  EXPECT_EQ(schedule("GPipe"), "gpipe");
+  EXPECT_EQ(schedule("ZB-H1"), "zb-h1");
+  EXPECT_EQ(schedule("ZB-V"), "zb-v");
+  EXPECT_EQ(schedule("DualPipe"), "dualpipe");
+  EXPECT_EQ(schedule("n/a"), "interleaved-1f1b");
+  row.pp = 3;
+  row.num_gpus = row.global_batch = 48;
+  row.layers = 30;
+  EXPECT_EQ(schedule("DualPipe"), "interleaved-1f1b") << "an odd number of stages has no pairs";
+}
+
 TEST(RowScenario, lower_power_slower_memory_and_a_slower_network_take_longer) {
   const double usual = step_time(complete_row());
   RunRow row = complete_row();
@@ -242,6 +261,107 @@ TEST(RowScenario, lower_power_slower_memory_and_a_slower_network_take_longer) {
   row = complete_row();
   row.gpu = "H800";
   EXPECT_GT(step_time(row), usual);
+}
+
+// Eager kernels took as long on an H100 with memory of 2.4 TB/s; the rate of others is the memory's.
+TEST(RowScenario, slower_memory_slows_kernels_that_keep_it_busy) {
+  const auto rates = [](double gigabytes) {
+    RunRow row = complete_row();
+    if (gigabytes > 0) row.hbm_gigabytes_per_second = gigabytes;
+    const DeviceProfile profile = scenario_of_row(row, parts()).scenario.profile;
+    std::vector<double> out;
+    for (const StreamCurve& curve : profile.stream) out.push_back(curve.bytes_per_second.points().back().y);
+    return out;
+  };
+  const auto framework = static_cast<size_t>(StreamClass::kFramework);
+  const auto fused = static_cast<size_t>(StreamClass::kFused);
+  const std::vector<double> usual = rates(0);
+  EXPECT_DOUBLE_EQ(rates(2400)[framework], usual[framework]);
+  EXPECT_NEAR(rates(2400)[fused], 2400.0 / 3350 * usual[fused], 0.01 * usual[fused]);
+  EXPECT_NEAR(rates(1000)[framework], rates(1000)[fused], 1e-6 * usual[fused]) << "no faster than fused ones";
+  EXPECT_GT(rates(4800)[framework], usual[framework]);
+}
+
+// Of two steps under one cap, the one that waits for tensor-parallel transfers clocks higher.
+TEST(RowScenario, the_clock_under_a_power_cap_is_that_of_what_the_step_does) {
+  const auto settled = [](int64_t tp, std::optional<double> watts) {
+    RunRow row = complete_row();
+    row.overlap_notes = "no TP overlap";
+    row.pp = row.vp = 1;
+    row.tp = tp;
+    row.gpu_power_watts = watts;
+    RowScenario read = scenario_of_row(row, parts());
+    MachineMemo machines;
+    settle_clock(read, machines);
+    return read.scenario.software.clock_factor;
+  };
+  EXPECT_DOUBLE_EQ(settled(8, std::nullopt), 1);
+  EXPECT_LT(settled(1, 500), 0.83);
+  EXPECT_GT(settled(8, 500), settled(1, 500) + 0.02);
+}
+
+TEST(RowScenario, the_network_between_nodes_is_as_stated) {
+  const auto nic = [](const std::string& words) {
+    RunRow row = complete_row();
+    row.interconnect = words;
+    return scenario_of_row(row, parts()).scenario.cluster.nic.gigabytes_per_second() * 8;
+  };
+  for (const char* said_nothing : {"", "DGX H100 node; scale-out not stated", "NVLink 400 GB/s", "H800 NVLink, PCIe 5.0 x16"}) {
+    EXPECT_DOUBLE_EQ(nic(said_nothing), 400) << said_nothing;
+  }
+  EXPECT_DOUBLE_EQ(nic("Jean Zay: 4x100 Gb/s Omni-Path per node (memory)"), 50);
+  EXPECT_DOUBLE_EQ(nic("H800 nodes: 8 GPUs NVLink, 8x100 Gbps NICs per node, PCIe 5.0 x16"), 100);
+  EXPECT_DOUBLE_EQ(nic("8x ConnectX-7 IB NDR 400Gb/s per node; NVLink4 900GB/s"), 400);
+  EXPECT_DOUBLE_EQ(nic("1600 Gbps node-node RoCE"), 200);
+  EXPECT_DOUBLE_EQ(nic("8x H100 96GB, NVLink; 200 Gb/s RDMA per GPU"), 200);
+  EXPECT_DOUBLE_EQ(nic("InfiniBand 200 Gb/s; H800 NVLink 400 GB/s"), 200);
+}
+
+TEST(RowScenario, nvlink_of_a_rack_joins_its_nodes) {
+  RunRow row = complete_row();
+  row.gpus_per_node = 4;
+  row.gpu = "GB200";
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.cluster.gpus_per_host, 64);
+  row.num_gpus = 16;
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.cluster.gpus_per_host, 16);
+  row.num_gpus = 96;
+  row.tp = row.pp = 1;
+  row.vp = 1;
+  row.global_batch = 96;
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.cluster.gpus_per_host, 48);
+  row.gpu = "H200";
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.cluster.gpus_per_host, 4);
+}
+
+TEST(RowScenario, stages_have_the_layers_that_are_stated) {
+  RunRow row = complete_row();
+  row.vp = std::nullopt;
+  row.layers_per_stage = "8, 8, 9, 7";
+  const ParallelPlan plan = scenario_of_row(row, parts()).scenario.plan;
+  EXPECT_EQ(plan.virtual_stages, 1);
+  EXPECT_THAT(plan.layers_per_chunk, testing::ElementsAre(8, 8, 9, 7));
+  row.layers_per_stage = "8 8 9 9";
+  EXPECT_THAT(scenario_of_row(row, parts()).skipped_because, HasSubstr("sum to 34"));
+}
+
+// What torchtitan and KempnerForge do: parameters stay gathered, gradients are reduced once; torchtitan makes a micro-batch
+// of each model chunk.
+TEST(RowScenario, fsdp2_under_a_pipeline_gathers_once_a_step) {
+  RunRow row = complete_row();
+  row.software = "torch-fsdp2";
+  row.fsdp_zero = "FSDP2(4)";
+  row.vp = row.micro_batch = std::nullopt;
+  row.global_batch = 128;
+  row.pp_schedule = "1F1B";
+  const Scenario plain = scenario_of_row(row, parts()).scenario;
+  EXPECT_EQ(plain.plan.shard, Sharding::kFsdpKeep);
+  EXPECT_EQ(plain.plan.micro_batch, 8);
+  row.pp_schedule = "Interleaved 1F1B";
+  const Scenario interleaved = scenario_of_row(row, parts()).scenario;
+  EXPECT_EQ(interleaved.plan.virtual_stages, 2);
+  EXPECT_EQ(interleaved.plan.micro_batch, 4);
+  row.pp = 1;
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.shard, Sharding::kZero3);
 }
 
 // A job of a published grid: 16 layers over one or two hosts, its rings measured in it.
