@@ -39,7 +39,9 @@ struct WorkloadSpec {
     const bool fp8 = software.tp_fp8_transfers && training.precision == DataType::kFp8;
     return activation() / (fp8 ? 2 : 1);
   }
-  Bytes stage_message() const { return splits_sequence() ? activation() / plan.tp : activation(); }
+  Bytes stage_message() const {
+    return splits_sequence() || software.p2p_scatter_gather ? activation() / plan.tp : activation();
+  }
   // Parameters of one layer, and of the embedding or head, on one rank of the tensor-parallel
   // group.
   int64_t layer_parameters() const {

@@ -71,6 +71,9 @@ struct SoftwareStack {
   // defer_embedding_wgrad_compute). Their inputs are kept.
   int64_t head_weight_gradients_deferred = 0;
   bool p2p_async = true;       // pipeline transfers run beside compute
+  // Without sequence parallelism each tensor rank sends its share of a stage's output, and the receivers gather it over
+  // NVLink, a tenth of the time and not counted; or else each sends all of it.
+  bool p2p_scatter_gather = false;
   bool dp_overlap = true;      // gradient reduction and parameter gathering run beside compute
   // Sharded optimizers: updated parameters are gathered beside the next forward pass, or else before it begins.
   bool dp_gather_overlap = true;

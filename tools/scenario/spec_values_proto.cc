@@ -68,6 +68,7 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_tp_fp8_gathers(s.tp_fp8_gathers);
   m->set_head_weight_gradients_deferred(s.head_weight_gradients_deferred);
   m->set_p2p_async(s.p2p_async);
+  m->set_p2p_scatter_gather(s.p2p_scatter_gather);
   m->set_dp_overlap(s.dp_overlap);
   m->set_activation_hidden_bytes(s.activation_hidden_bytes);
   m->set_activation_ffn_bytes(s.activation_ffn_bytes);
@@ -422,6 +423,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .tp_fp8_gathers = m.tp_fp8_gathers(),
           .head_weight_gradients_deferred = m.head_weight_gradients_deferred(),
           .p2p_async = m.p2p_async(),
+          .p2p_scatter_gather = m.p2p_scatter_gather(),
           .dp_overlap = m.dp_overlap(),
           .dp_gather_overlap = m.dp_gather_overlap(),
           .dp_bucket_parameters = m.dp_bucket_parameters(),
