@@ -31,6 +31,16 @@ constexpr std::string_view kMegatronDefaults =
     "logit_bytes=52; logit_stream=FRAMEWORK; gradient_reduce_type=FP32";
 constexpr std::string_view kFlagPerf =
     "the run's script: --use-flash-attn, no --cross-entropy-loss-fusion";
+// Repeated layers have the policy of paxml's model_params.py; the smallest model repeats none and
+// was run without flash attention.
+constexpr std::string_view kPaxBySize =
+    "paxml scripts_gpu/configs.py: USE_REPEATED_LAYER but for 126M; model_params.py: "
+    "CHECKPOINT_POLICY SAVE_NOTHING";
+// DeepSpeed's pipeline sends whole activations from every tensor rank (runtime/pipe/engine.py,
+// is_pipe_partitioned).
+constexpr std::string_view kDeepSpeedPipeline = "p2p_scatter_gather=false";
+constexpr std::string_view kBloom =
+    "tr11-176B-ml.slurm: DeepSpeed's pipeline, no --partition-activations";
 // PaddleNLP splits tokens over tensor ranks since 2.7 only.
 constexpr std::string_view kPaddle =
     "README.md: paddle-2.5.1; config/requirements.txt: paddlenlp==2.6.0rc0";
@@ -103,6 +113,51 @@ const std::vector<SourceFact>& source_facts() {
        .model = "GPT3",
        .cells = {{"software", "paddlenlp"}, {"sp", "0"}},
        .stated = kPaddle},
+      {.where = "arXiv 2412.19437",
+       .model = "DeepSeek-V3 671B",
+       .cells = {{"recompute", "selective: norms and activation functions"}},
+       .stated = "section 3.2.3: RMSNorm and up-projections are made again, section 3.3.3: SwiGLU"},
+      {.where = "arXiv 2402.15627",
+       .model = "GPT-175B (Megatron-LM)",
+       .cells = {{"software", "megatron-2023"},
+                 {"software_set", "dp_overlap=false; dp_gather_overlap=false"}},
+       .stated = "section 6.1: the baseline is Megatron-LM at a commit chosen months before the "
+                 "paper; reductions "
+                 "overlap since core 0.4"},
+      {.where = "gkarfakis19/Rapid-LLM@317a2cbd54 validation_scripts/imec_data/uci_train.csv",
+       .model = "Llama2-7B",
+       .cells = {{"gpus_per_node", "2"}, {"interconnect", "200 Gb/s per GPU"}},
+       .stated = "uci_train_validation.py: NVLink joins pairs, PCIe at 25 GB/s the pairs; a pair "
+                 "is a node here"},
+      {.where = "NVIDIA/JAX-Toolbox@",
+       .model = "GPT-126M (PaxML)",
+       .cells = {{"attention_kernel", "unfused"}, {"recompute", "none"}},
+       .stated = kPaxBySize},
+      {.where = "NVIDIA/JAX-Toolbox@",
+       .model = "GPT-5B (PaxML)",
+       .cells = {{"recompute", "full"}},
+       .stated = kPaxBySize},
+      {.where = "NVIDIA/JAX-Toolbox@",
+       .model = "GPT-175B (PaxML)",
+       .cells = {{"recompute", "full"}},
+       .stated = kPaxBySize},
+      {.where = "NVIDIA/dgxc-benchmarking@v24.11.1 paxml/README_175b.md",
+       .model = "GPT3-175B (PaxML)",
+       .cells = {{"recompute", "selective: saves q,k,v,out projection"}},
+       .stated = "paxml_mod_configs.py: SAVE_QKV_OUT_PROJ"},
+      {.where = "bigscience-workshop/bigscience@9e64edec2a train/tr11-176B-ml/",
+       .model = "GPT-",
+       .cells = {{"software_set", kDeepSpeedPipeline}},
+       .stated = kBloom},
+      {.where = "bigscience-workshop/bigscience@9e64edec2a train/tr11-176B-ml/",
+       .model = "BLOOM-",
+       .cells = {{"software_set", kDeepSpeedPipeline}},
+       .stated = kBloom},
+      {.where = "VIA-Research/vTrain@f8dda8473a",
+       .model = "GPT-",
+       .cells = {{"software_set", kDeepSpeedPipeline}},
+       .stated =
+           "its validation configurations: Megatron-DeepSpeed, whose pipeline is DeepSpeed's"},
   };
   return kFacts;
 }
