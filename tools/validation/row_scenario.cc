@@ -300,13 +300,12 @@ class RowReading {
   bool is_fsdp2() const { return row_.software.starts_with("torch-fsdp2"); }
   bool is_interleaved() const { return lower_case(row_.pp_schedule).find("interleaved") != std::string::npos; }
 
-  // torchtitan makes as many micro-batches of a pipeline's batch as there are model chunks, two a stage if it interleaves
-  // (pipelining_utils.py).
+  // torchtitan made as many micro-batches of a pipeline's batch as it has stages, interleaved or not, until January 2025
+  // (pytorch/torchtitan pull request 781).
   int64_t usual_micro_batch() const {
     const ParallelPlan& p = s_.plan;
     if (!is_fsdp2() || p.pp == 1) return 1;
-    const int64_t chunks = p.pp * row_.vp.value_or(is_interleaved() ? 2 : 1);
-    const int64_t together = p.dp * chunks;
+    const int64_t together = p.dp * p.pp;
     return s_.training.global_batch % together == 0 ? s_.training.global_batch / together : 1;
   }
 

@@ -344,8 +344,8 @@ TEST(RowScenario, stages_have_the_layers_that_are_stated) {
   EXPECT_THAT(scenario_of_row(row, parts()).skipped_because, HasSubstr("sum to 34"));
 }
 
-// What torchtitan and KempnerForge do: parameters stay gathered, gradients are reduced once; torchtitan makes a micro-batch
-// of each model chunk.
+// What torchtitan and KempnerForge do: parameters stay gathered, gradients are reduced once; torchtitan makes as
+// many micro-batches as stages.
 TEST(RowScenario, fsdp2_under_a_pipeline_gathers_once_a_step) {
   RunRow row = complete_row();
   row.software = "torch-fsdp2";
@@ -359,7 +359,7 @@ TEST(RowScenario, fsdp2_under_a_pipeline_gathers_once_a_step) {
   row.pp_schedule = "Interleaved 1F1B";
   const Scenario interleaved = scenario_of_row(row, parts()).scenario;
   EXPECT_EQ(interleaved.plan.virtual_stages, 2);
-  EXPECT_EQ(interleaved.plan.micro_batch, 4);
+  EXPECT_EQ(interleaved.plan.micro_batch, 8);
   row.pp = 1;
   EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.shard, Sharding::kZero3);
 }
