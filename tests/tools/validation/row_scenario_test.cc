@@ -78,6 +78,16 @@ TEST(RowScenario, blanks_take_the_documented_defaults_and_are_named) {
                   "recompute = none", "fsdp_zero = ZeRO-1", "attention_kernel = cudnn9"));
 }
 
+TEST(RowScenario, sequence_parallelism_is_younger_than_megatron_of_2021) {
+  RunRow row = complete_row();
+  row.sp = std::nullopt;
+  EXPECT_TRUE(scenario_of_row(row, parts()).scenario.plan.sequence_parallel);
+  row.software = "megatron-2021";
+  EXPECT_FALSE(scenario_of_row(row, parts()).scenario.plan.sequence_parallel);
+  row.experts = 8;
+  EXPECT_EQ(scenario_of_row(row, parts()).skipped_because, "") << "experts need it";
+}
+
 // GPT-3 on 96 GPUs of 80 GB: 1.05 TB of weights and gradients. The 48 GB of an 8B fit one GPU.
 TEST(RowScenario, a_model_that_one_gpu_does_not_hold_is_shared_out_as_little_as_it_must) {
   RunRow row = complete_row();
