@@ -1,5 +1,8 @@
 #include "sim/opgraph/rank_grid.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "sim/base/check.h"
 
 namespace herdsim {
@@ -123,6 +126,43 @@ RankId RankGrid::member(CommGroupId group, Communicator c, size_t position) cons
     rank += value * digit_strides_[d];
   }
   return RankId(rank);
+}
+
+void RankGrid::list_members(CommGroupId group, Communicator c, std::vector<RankId>& out) const {
+  const Layout& l = layout(c);
+  out.assign(1, member(group, c, 0));
+  out.reserve(l.size);
+  // The members so far are those with the first value of this digit.
+  const auto repeat = [&](size_t times, size_t stride) {
+    const size_t before = out.size();
+    for (size_t i = before; i < before * times; ++i) {
+      out.emplace_back(out[i - before].index() + stride);
+    }
+  };
+  for (const Digit d : nesting_) {
+    const size_t n = digit_sizes_[d];
+    if (n == 1 || l.spans[d] == Span::kFixed) continue;
+    if (l.spans[d] == Span::kAll) {
+      repeat(n, digit_strides_[d]);
+      continue;
+    }
+    const size_t value = out.front().index() / digit_strides_[d] % n;
+    repeat(2, (n - 1 - 2 * value) * digit_strides_[d]);
+  }
+}
+
+RankGrid::Digit RankGrid::fastest_digit() const {
+  return *std::find_if(nesting_.begin(), nesting_.end() - 1,
+                       [&](Digit d) { return digit_sizes_[d] > 1; });
+}
+
+size_t RankGrid::block_of_one_axis(size_t most) const {
+  const Digit d = fastest_digit();
+  return d == kPpDigit ? 1 : std::gcd(most, digit_sizes_[d]);
+}
+
+bool RankGrid::holds_whole_blocks(Communicator c) const {
+  return layout(c).spans[fastest_digit()] != Span::kFixed;
 }
 
 }  // namespace herdsim

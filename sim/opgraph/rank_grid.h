@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "sim/base/ids.h"
 
@@ -72,6 +73,15 @@ class RankGrid {
   CommGroupId group_of(RankId rank, Communicator c) const;
   // The `position`-th member in rank order. Requires: position < group_size(c).
   RankId member(CommGroupId group, Communicator c, size_t position) const;
+  // All of them, in place of what was in `out`.
+  void list_members(CommGroupId group, Communicator c, std::vector<RankId>& out) const;
+
+  // Aligned blocks of so many consecutive ranks, at most `most` and dividing it, differ in one
+  // coordinate, which is no stage: a group holds the whole of a block or one rank of each, and
+  // groups of the ranks of a block have consecutive numbers.
+  size_t block_of_one_axis(size_t most) const;
+  // Requires: such blocks of more than one rank.
+  bool holds_whole_blocks(Communicator c) const;
 
   friend bool operator==(const RankGrid&, const RankGrid&) = default;
 
@@ -88,6 +98,8 @@ class RankGrid {
     friend bool operator==(const Layout&, const Layout&) = default;
   };
   const Layout& layout(Communicator c) const { return layouts_[static_cast<size_t>(c)]; }
+  // The one that changes from a rank to the next. Of a single rank: any.
+  Digit fastest_digit() const;
   void place_digits(const GridShape& shape);
   void lay_out_groups(const GridShape& shape);
 

@@ -100,6 +100,40 @@ TEST(RankGrid, every_rank_is_in_one_group_of_each_communicator) {
   });
 }
 
+TEST(RankGrid, lists_the_members_it_names_one_by_one) {
+  for_each_grid([](const RankGrid& grid, bool) {
+    std::vector<RankId> members = {RankId(7)};
+    for (const Communicator c : kAll) {
+      for (size_t g = 0; g < grid.group_count(c); ++g) {
+        grid.list_members(CommGroupId(g), c, members);
+        ASSERT_EQ(members.size(), grid.group_size(c));
+        for (size_t i = 0; i < members.size(); ++i) {
+          ASSERT_EQ(members[i], grid.member(CommGroupId(g), c, i));
+        }
+      }
+    }
+  });
+}
+
+TEST(RankGrid, blocks_of_one_axis_lie_in_one_group_or_in_consecutive_ones) {
+  for_each_grid([](const RankGrid& grid, bool) {
+    for (const size_t most : {2, 3, 4, 8}) {
+      const size_t block = grid.block_of_one_axis(most);
+      ASSERT_EQ(most % block, 0u);
+      if (block == 1) continue;
+      for (size_t r = 0; r < grid.ranks(); ++r) {
+        const RankId first(r - r % block);
+        ASSERT_EQ(grid.coordinate(RankId(r), Axis::kPp), grid.coordinate(first, Axis::kPp));
+        for (const Communicator c : kAll) {
+          const size_t turned = grid.holds_whole_blocks(c) ? 0 : r % block;
+          ASSERT_EQ(grid.group_of(RankId(r), c).index(), grid.group_of(first, c).index() + turned);
+          ASSERT_TRUE(turned == 0 || grid.group_of(first, c).index() % block == 0);
+        }
+      }
+    }
+  });
+}
+
 TEST(RankGrid, a_group_agrees_on_every_axis_it_does_not_span) {
   for_each_grid([](const RankGrid& grid, bool mirrored) {
     const size_t stages = grid.size(Axis::kPp);
