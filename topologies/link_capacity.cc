@@ -1,6 +1,7 @@
 #include "topologies/link_capacity.h"
 
 #include <algorithm>
+#include <span>
 
 #include "sim/base/check.h"
 
@@ -173,9 +174,20 @@ TypedVector<LinkId, Bandwidth> nominal_capacities(const Fabric& fabric, const Cl
   TypedVector<LinkId, Bandwidth> capacity;
   capacity.reserve(fabric.links().size());
   const Ratio efficiency(spec.nic_efficiency);
-  for (const Link& link : fabric.links()) {
-    const bool network = link.kind != LinkKind::kNvLink && link.kind != LinkKind::kPcie;
-    capacity.push_back(network ? link.capacity * efficiency : link.capacity);
+  const auto usable = [&](LinkKind kind, Bandwidth line_rate) {
+    const bool network = kind != LinkKind::kNvLink && kind != LinkKind::kPcie;
+    return network ? line_rate * efficiency : line_rate;
+  };
+  // Nearly all links are of a run of equal ones.
+  const std::span<const CableRun> runs = fabric.cable_runs();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const size_t end = i + 1 < runs.size() ? runs[i + 1].first : fabric.tree_cables();
+    const Bandwidth of_run = usable(runs[i].kind, runs[i].capacity);
+    while (capacity.size() < 2 * end) capacity.push_back(of_run);
+  }
+  while (capacity.size() < fabric.links().size()) {
+    const Link link = fabric.links()[LinkId(capacity.size())];
+    capacity.push_back(usable(link.kind, link.capacity));
   }
   return capacity;
 }

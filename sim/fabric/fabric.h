@@ -163,6 +163,9 @@ class Fabric {
 
   const TypedVector<NodeId, Node>& nodes() const { return nodes_; }
   LinkList links() const { return LinkList(*this); }
+  // Of the trees and NVLink, by number: a handful, however many cables.
+  std::span<const CableRun> cable_runs() const { return runs_; }
+  size_t tree_cables() const { return tree_cables_; }
 
   // The NVLink port of a GPU, out to the NVSwitch and in from it.
   LinkId nvlink_out(GpuId gpu) const { return LinkId(2 * gpu.index()); }
