@@ -47,47 +47,48 @@ class LaneDraws {
 
 class Spreading {
  public:
-  Spreading(const Fabric& fabric, const TypedVector<LinkId, uint32_t>& working_lanes,
-            const LaneSpread& spread, uint64_t seed)
-      : fabric_(fabric), lanes_(working_lanes), spread_(spread), seed_(seed) {
-    size_t end = 0;
-    first_bundle_ = fabric.links().size();
-    for_each_bundle([&](LinkId link) {
-      first_bundle_ = std::min(first_bundle_, link.index());
-      end = std::max(end, link.index() + 1);
-    });
-    if (end > 0) first_lane_.assign(end - first_bundle_, 0);
-    uint32_t total = 0;
-    for_each_bundle([&](LinkId link) {
-      first_lane_[link.index() - first_bundle_] = total;
-      total += lanes_[link];
-    });
-    load_.assign(total, 0);
+  Spreading(const Fabric& fabric, const LaneBundles& bundles, const LaneSpread& spread,
+            uint64_t seed)
+      : fabric_(fabric),
+        bundles_(bundles),
+        spread_(spread),
+        seed_(seed),
+        load_(bundles.total(), 0) {
     if (spread.rule == SpreadRule::kPinned) number_ports();
   }
 
   // Puts the subflows of all connections on lanes.
   void assign(std::span<const Connection> connections) {
-    const auto subflows = static_cast<size_t>(spread_.subflows);
-    slots_.reserve(connections.size() * subflows * 2);
-    for (size_t c = 0; c < connections.size(); ++c) {
-      const BundlePath path = bundles_between(fabric_, connections[c]);
-      LaneDraws draws(seed_, c);
-      for (size_t s = 0; s < subflows; ++s) place(connections[c], path, s, draws);
+    slots_.reserve(connections.size() * static_cast<size_t>(spread_.subflows) * 2);
+    switch (spread_.rule) {
+      case SpreadRule::kEven:
+      case SpreadRule::kHashed:
+        return assign_by<SpreadRule::kHashed>(connections);
+      case SpreadRule::kHashedApart:
+        return assign_by<SpreadRule::kHashedApart>(connections);
+      case SpreadRule::kPinned:
+        return assign_by<SpreadRule::kPinned>(connections);
+      case SpreadRule::kPlanned:
+        return assign_by<SpreadRule::kPlanned>(connections);
     }
   }
 
   // What connection `c` gets of its part of a NIC, 1 without collisions. Called in ascending order.
   double rate(const Connection& c, double lane_in_subflows) {
+    if (lane_in_subflows != shares_of_) list_shares(lane_in_subflows);
     const size_t hops = bundles_between(fabric_, c).count;
     double slowest = 1, sum = 0;
+    const uint32_t* slot = slots_.data() + read_;
     for (int64_t s = 0; s < spread_.subflows; ++s) {
       uint32_t load = 0;
-      for (size_t h = 0; h < hops; ++h) load = std::max(load, load_[slots_[read_++]]);
-      const double share = std::min(1.0, lane_in_subflows / load);
+      for (const uint32_t* end = slot + hops; slot != end; ++slot) {
+        load = std::max(load, load_[*slot]);
+      }
+      const double share = share_[load];
       slowest = std::min(slowest, share);
       sum += share;
     }
+    read_ = static_cast<size_t>(slot - slots_.data());
     const double mean = sum / static_cast<double>(spread_.subflows);
     return slowest + spread_.rebalanced * (mean - slowest);
   }
@@ -96,12 +97,17 @@ class Spreading {
     const BundlePath path = bundles_between(fabric_, c);
     std::vector<LaneHop> hops;
     for (size_t h = 0; h < path.count; ++h) {
-      hops.push_back({path.links[h], slots_[read_++] - slot(path.links[h], 0)});
+      hops.push_back({path.links[h], slots_[read_++] - bundles_.first_lane(path.links[h])});
     }
     return hops;
   }
 
  private:
+  struct Hop {
+    uint32_t first_slot, lanes;  // of the bundle
+    uint32_t lane;               // of the subflow at hand
+  };
+
   void number_ports() {
     std::vector<uint32_t> next(fabric_.nodes().size(), 0);
     for (size_t g = 0; g < fabric_.gpus(); ++g) {
@@ -109,64 +115,68 @@ class Spreading {
     }
   }
 
-  // Of the cables above ToRs, up and down.
-  template <class Visit>
-  void for_each_bundle(const Visit& visit) const {
-    for (size_t i = 0; i < fabric_.nodes().size(); ++i) {
-      const Node& node = fabric_.nodes()[NodeId(i)];
-      if (node.kind != NodeKind::kTor && node.kind != NodeKind::kPod) continue;
-      if (node.parent == NodeId(i)) continue;
-      visit(node.up);
-      visit(node.down());
-    }
-  }
-
-  uint32_t slot(LinkId link, uint32_t lane) const {
-    return first_lane_[link.index() - first_bundle_] + lane;
-  }
-
-  void place(const Connection& c, const BundlePath& path, size_t subflow, LaneDraws& draws) {
-    // A spine has one cable to each ToR, so inside a pod one choice names both lanes; where failed
-    // cables left fewer on one side, the draw wraps around.
-    uint32_t lane = 0;
-    for (size_t h = 0; h < path.count; ++h) {
-      const uint32_t lanes = lanes_[path.links[h]];
-      const bool same_spine = path.count == 2 && h == 1;
-      switch (spread_.rule) {
-        case SpreadRule::kEven:
-        case SpreadRule::kHashed:
-          lane = same_spine ? lane % lanes : draws.next(lanes);
-          break;
-        case SpreadRule::kHashedApart:
-          if (subflow == 0) first_of_connection_[h] = draws.next(lanes);
-          lane = (same_spine ? lane : first_of_connection_[h] + static_cast<uint32_t>(subflow)) %
-                 lanes;
-          break;
-        case SpreadRule::kPinned:
-          // Above the ToRs there are more destinations than ports of one rack.
-          lane = (h == 0 || h + 1 == path.count ? port_[c.to.index()]
-                                                : static_cast<uint32_t>(c.to.index())) %
-                 lanes;
-          break;
-        case SpreadRule::kPlanned:
-          lane = same_spine ? lane % lanes : least_loaded(path, h);
-          break;
+  // One copy a rule: this is the inner loop.
+  template <SpreadRule rule>
+  void assign_by(std::span<const Connection> connections) {
+    const auto subflows = static_cast<size_t>(spread_.subflows);
+    for (size_t c = 0; c < connections.size(); ++c) {
+      const BundlePath path = bundles_between(fabric_, connections[c]);
+      std::array<Hop, 4> hops{};
+      for (size_t h = 0; h < path.count; ++h) {
+        hops[h] = {bundles_.first_lane(path.links[h]), bundles_.lanes(path.links[h]), 0};
       }
-      const uint32_t at = slot(path.links[h], lane);
-      ++load_[at];
-      slots_.push_back(at);
+      LaneDraws draws(seed_, c);
+      const size_t begin = slots_.size();
+      slots_.resize(begin + subflows * path.count);
+      uint32_t* slot = slots_.data() + begin;
+      for (size_t s = 0; s < subflows; ++s) {
+        for (size_t h = 0; h < path.count; ++h) {
+          Hop& hop = hops[h];
+          // A spine has one cable to each ToR, so inside a pod one choice names both lanes; where
+          // failed cables left fewer on one side, the draw wraps around.
+          hop.lane = path.count == 2 && h == 1 && rule != SpreadRule::kPinned
+                         ? wrapped(hops[0].lane, hop.lanes)
+                         : lane_by<rule>(connections[c], {hops.data(), path.count}, h, s, draws);
+          *slot = hop.first_slot + hop.lane;
+          ++load_[*slot++];
+        }
+      }
     }
+  }
+
+  static uint32_t wrapped(uint32_t lane, uint32_t lanes) {
+    return lane < lanes ? lane : lane % lanes;
+  }
+
+  template <SpreadRule rule>
+  uint32_t lane_by(const Connection& c, std::span<const Hop> hops, size_t h, size_t subflow,
+                   LaneDraws& draws) const {
+    const uint32_t lanes = hops[h].lanes;
+    switch (rule) {
+      case SpreadRule::kEven:
+      case SpreadRule::kHashed:
+        return draws.next(lanes);
+      case SpreadRule::kHashedApart:
+        return subflow == 0 ? draws.next(lanes) : wrapped(hops[h].lane + 1, lanes);
+      case SpreadRule::kPinned:
+        // Above the ToRs there are more destinations than ports of one rack.
+        return (h == 0 || h + 1 == hops.size() ? port_[c.to.index()]
+                                               : static_cast<uint32_t>(c.to.index())) %
+               lanes;
+      case SpreadRule::kPlanned:
+        return least_loaded(hops, h);
+    }
+    return 0;
   }
 
   // Of the lanes of a bundle; inside a pod the spine's other side counts too.
-  uint32_t least_loaded(const BundlePath& path, size_t hop) const {
-    const LinkId link = path.links[hop];
-    const bool paired = path.count == 2 && hop == 0;
+  uint32_t least_loaded(std::span<const Hop> hops, size_t h) const {
+    const bool paired = hops.size() == 2 && h == 0;
     uint32_t best = 0, least = UINT32_MAX;
-    for (uint32_t lane = 0; lane < lanes_[link] && least > 0; ++lane) {
-      uint32_t load = load_[slot(link, lane)];
+    for (uint32_t lane = 0; lane < hops[h].lanes && least > 0; ++lane) {
+      uint32_t load = load_[hops[h].first_slot + lane];
       if (paired) {
-        load = std::max(load, load_[slot(path.links[1], lane % lanes_[path.links[1]])]);
+        load = std::max(load, load_[hops[1].first_slot + wrapped(lane, hops[1].lanes)]);
       }
       if (load < least) {
         least = load;
@@ -176,28 +186,52 @@ class Spreading {
     return best;
   }
 
+  void list_shares(double lane_in_subflows) {
+    shares_of_ = lane_in_subflows;
+    share_.assign(*std::max_element(load_.begin(), load_.end()) + 1, 1);
+    for (uint32_t load = 1; load < share_.size(); ++load) {
+      share_[load] = std::min(1.0, lane_in_subflows / load);
+    }
+  }
+
   const Fabric& fabric_;
-  const TypedVector<LinkId, uint32_t>& lanes_;
+  const LaneBundles& bundles_;
   const LaneSpread& spread_;
   const uint64_t seed_;
-  size_t first_bundle_ = 0;           // the lowest link above a ToR; they are numbered together
-  std::vector<uint32_t> first_lane_;  // by link from there on: where its lanes begin in load_
-  std::vector<uint32_t> load_;        // subflows on each lane
-  std::vector<uint32_t> slots_;       // by connection, subflow and hop: the lane in load_
-  std::vector<uint32_t> port_;        // of a GPU at its ToR
-  std::array<uint32_t, 4> first_of_connection_{};  // by hop: its first subflow's lane
+  std::vector<uint32_t> load_;   // subflows on each lane
+  std::vector<uint32_t> slots_;  // by connection, subflow and hop: the lane in load_
+  std::vector<uint32_t> port_;   // of a GPU at its ToR
+  double shares_of_ = 0;         // how many subflows fill a lane, in the list below
+  std::vector<double> share_;    // by load of a lane: what a subflow gets
   size_t read_ = 0;
 };
 
-// How many subflows at their part of a NIC fill a lane.
-double lane_in_subflows(const Fabric& fabric, const Connection& c, int64_t sharing,
-                        const LaneSpread& spread) {
-  const Link& nic = fabric.links()[fabric.nodes()[fabric.nic_of(c.from)].up];
-  const Link& up = fabric.links()[fabric.nodes()[fabric.tor_of(c.from)].up];
-  const double lane = up.capacity.gigabytes_per_second() / up.width;
-  return lane / nic.capacity.gigabytes_per_second() *
-         static_cast<double>(spread.subflows * sharing);
-}
+// How many subflows at their part of a NIC fill a lane: nearly always as many as for the connection
+// before.
+class LaneFill {
+ public:
+  LaneFill(const Fabric& fabric, int64_t sharing, const LaneSpread& spread)
+      : fabric_(fabric), subflows_(static_cast<double>(spread.subflows * sharing)) {}
+
+  double of(const Connection& c) {
+    const Link nic = fabric_.links()[fabric_.nodes()[fabric_.nic_of(c.from)].up];
+    const Link up = fabric_.links()[fabric_.nodes()[fabric_.tor_of(c.from)].up];
+    if (nic.capacity != nic_ || up.capacity != up_ || up.width != width_) {
+      nic_ = nic.capacity;
+      up_ = up.capacity;
+      width_ = up.width;
+      fill_ = up_.gigabytes_per_second() / width_ / nic_.gigabytes_per_second() * subflows_;
+    }
+    return fill_;
+  }
+
+ private:
+  const Fabric& fabric_;
+  const double subflows_;
+  Bandwidth nic_, up_;
+  uint32_t width_ = 0;
+  double fill_ = 0;
+};
 
 // More subflows than these are sampled.
 constexpr size_t kMostSubflows = 1 << 16;
@@ -213,26 +247,26 @@ struct Sample {
 // order, it takes all.
 Sample sample_of(const Fabric& fabric, std::span<const Connection> all, int64_t subflows) {
   const size_t stride = (all.size() * static_cast<size_t>(subflows) - 1) / kMostSubflows + 1;
+  if (stride == 1) return {{all.begin(), all.end()}, all.size()};
   Sample sample;
   std::vector<uint32_t> number(fabric.nodes().size(), 0);
-  std::vector<bool> is_reached(fabric.nodes().size());
+  std::vector<bool> is_reached(fabric.nodes().size()), is_taken(all.size());
   uint32_t tors = 0;
-  const auto is_taken = [&](const Connection& c) {
-    uint32_t& of_tor = number[fabric.tor_of(c.from).index()];
+  for (size_t c = 0; c < all.size(); ++c) {
+    uint32_t& of_tor = number[fabric.tor_of(all[c].from).index()];
     if (of_tor == 0) of_tor = ++tors;
-    return (of_tor - 1) % stride == 0;
-  };
-  for (const Connection& c : all) {
-    if (stride > 1 && !is_taken(c)) continue;
-    sample.connections.push_back(c);
-    if (stride > 1) is_reached[fabric.tor_of(c.to).index()] = true;
+    if ((of_tor - 1) % stride != 0) continue;
+    is_taken[c] = true;
+    sample.connections.push_back(all[c]);
+    is_reached[fabric.tor_of(all[c].to).index()] = true;
   }
   sample.looked_at = sample.connections.size();
-  if (stride == 1) return sample;
-  for (const Connection& c : all) {
-    const bool loads = is_reached[fabric.tor_of(c.to).index()] ||
-                       fabric.hop_class(c.from, c.to) == HopClass::kCrossPod;
-    if (loads && !is_taken(c)) sample.connections.push_back(c);
+  for (size_t c = 0; c < all.size(); ++c) {
+    if (is_taken[c]) continue;
+    if (is_reached[fabric.tor_of(all[c].to).index()] ||
+        fabric.hop_class(all[c].from, all[c].to) == HopClass::kCrossPod) {
+      sample.connections.push_back(all[c]);
+    }
   }
   if (sample.connections.size() < all.size() / 2) return sample;
   return {{all.begin(), all.end()}, all.size()};
@@ -258,8 +292,21 @@ double beyond_sample(double deviation, size_t all, size_t taken) {
 
 }  // namespace
 
-SpreadEffect connection_slowdown(const Fabric& fabric,
-                                 const TypedVector<LinkId, uint32_t>& working_lanes,
+LaneBundles::LaneBundles(const Fabric& fabric,
+                         const std::function<uint32_t(LinkId)>& working_lanes) {
+  const std::span<const CableRun> runs = fabric.cable_runs();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].kind != LinkKind::kTorToPod && runs[i].kind != LinkKind::kPodToCore) continue;
+    const size_t end = i + 1 < runs.size() ? runs[i + 1].first : fabric.tree_cables();
+    if (first_lane_.size() == 1) first_bundle_ = 2 * runs[i].first;
+    first_lane_.resize(2 * runs[i].first - first_bundle_ + 1, first_lane_.back());
+    for (size_t link = 2 * runs[i].first; link < 2 * end; ++link) {
+      first_lane_.push_back(first_lane_.back() + working_lanes(LinkId(link)));
+    }
+  }
+}
+
+SpreadEffect connection_slowdown(const Fabric& fabric, const LaneBundles& bundles,
                                  std::span<const Connection> connections, int64_t sharing,
                                  const LaneSpread& spread, uint64_t seed) {
   HERDSIM_DCHECK(spread.subflows >= 1 && sharing >= 1 && spread.line_share > 0);
@@ -267,14 +314,14 @@ SpreadEffect connection_slowdown(const Fabric& fabric,
   effect.connections = static_cast<int64_t>(connections.size());
   if (spread.rule == SpreadRule::kEven || connections.empty()) return effect;
   const Sample sample = sample_of(fabric, connections, spread.subflows);
-  Spreading lanes(fabric, working_lanes, spread, seed);
+  Spreading lanes(fabric, bundles, spread, seed);
   lanes.assign(sample.connections);
+  LaneFill fill(fabric, sharing, spread);
   std::array<double, kParts> maxima{};
   double sum = 0;
   for (size_t c = 0; c < sample.looked_at; ++c) {
     const Connection& connection = sample.connections[c];
-    const double fill = lane_in_subflows(fabric, connection, sharing, spread);
-    const double slowdown = 1 / (lanes.rate(connection, fill) * spread.line_share);
+    const double slowdown = 1 / (lanes.rate(connection, fill.of(connection)) * spread.line_share);
     double& most = maxima[c * kParts / sample.looked_at];
     most = std::max(most, slowdown);
     sum += slowdown;
@@ -290,11 +337,10 @@ SpreadEffect connection_slowdown(const Fabric& fabric,
   return effect;
 }
 
-std::vector<std::vector<LaneHop>> subflow_lanes(const Fabric& fabric,
-                                                const TypedVector<LinkId, uint32_t>& working_lanes,
+std::vector<std::vector<LaneHop>> subflow_lanes(const Fabric& fabric, const LaneBundles& bundles,
                                                 std::span<const Connection> connections,
                                                 const LaneSpread& spread, uint64_t seed) {
-  Spreading lanes(fabric, working_lanes, spread, seed);
+  Spreading lanes(fabric, bundles, spread, seed);
   lanes.assign(connections);
   std::vector<std::vector<LaneHop>> hops;
   for (const Connection& c : connections) {

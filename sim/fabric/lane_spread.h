@@ -30,6 +30,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -67,11 +68,29 @@ struct SpreadEffect {
   int64_t connections = 0;
 };
 
-// `working_lanes` of each link, at least one; `sharing` connections leave each NIC at a time, each
-// with an equal part of it. Deterministic for a seed.
-// Complexity: O(GPUs + links + connections * subflows), times the lanes where they are planned.
-SpreadEffect connection_slowdown(const Fabric& fabric,
-                                 const TypedVector<LinkId, uint32_t>& working_lanes,
+// The lanes of all bundles above ToRs, up and down, numbered through.
+class LaneBundles {
+ public:
+  // `working_lanes` of a link, at least one. Asked for bundles only.
+  LaneBundles(const Fabric& fabric, const std::function<uint32_t(LinkId)>& working_lanes);
+
+  // Requires: a bundle.
+  uint32_t first_lane(LinkId bundle) const { return first_lane_[bundle.index() - first_bundle_]; }
+  uint32_t lanes(LinkId bundle) const {
+    return first_lane_[bundle.index() - first_bundle_ + 1] - first_lane(bundle);
+  }
+  size_t total() const { return first_lane_.back(); }
+
+ private:
+  size_t first_bundle_ = 0;                 // the lowest; they are numbered together
+  std::vector<uint32_t> first_lane_ = {0};  // by link from there on, and one more
+};
+
+// `sharing` connections leave each NIC at a time, each with an equal part of it. Deterministic for
+// a seed.
+// Complexity: O(ToRs + lanes + connections * subflows), times the lanes where they are planned; of
+// subflows beyond 65,536 a sample.
+SpreadEffect connection_slowdown(const Fabric& fabric, const LaneBundles& bundles,
                                  std::span<const Connection> connections, int64_t sharing,
                                  const LaneSpread& spread, uint64_t seed);
 
@@ -80,8 +99,7 @@ struct LaneHop {
   LinkId link;
   uint32_t lane;
 };
-std::vector<std::vector<LaneHop>> subflow_lanes(const Fabric& fabric,
-                                                const TypedVector<LinkId, uint32_t>& working_lanes,
+std::vector<std::vector<LaneHop>> subflow_lanes(const Fabric& fabric, const LaneBundles& bundles,
                                                 std::span<const Connection> connections,
                                                 const LaneSpread& spread, uint64_t seed);
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -92,25 +93,19 @@ class JobMapper {
 
   // Lanes are seeded by their number, so that one more does not change the others' draws.
   SpreadEffect spread_of(const std::vector<Connection>& connections, int64_t sharing) {
-    return connection_slowdown(machine_.fabric, working_lanes(), connections, sharing,
-                               machine_.spread, mix64(machine_.seed ^ map_.lanes.size()));
+    if (!bundles_) {
+      bundles_.emplace(machine_.fabric, [&](LinkId link) { return working_lanes(link); });
+    }
+    return connection_slowdown(machine_.fabric, *bundles_, connections, sharing, machine_.spread,
+                               mix64(machine_.seed ^ map_.lanes.size()));
   }
 
-  const TypedVector<LinkId, uint32_t>& working_lanes() {
-    if (!working_lanes_.empty() || machine_.spread.rule == SpreadRule::kEven) return working_lanes_;
-    working_lanes_.reserve(machine_.fabric.links().size());
-    for (size_t l = 0; l < machine_.fabric.links().size(); ++l) {
-      const Link& link = machine_.fabric.links()[LinkId(l)];
-      if (link.kind != LinkKind::kTorToPod && link.kind != LinkKind::kPodToCore) {
-        working_lanes_.push_back(link.width);
-        continue;
-      }
-      const double whole = link.capacity.gigabytes_per_second() * machine_.line_share;
-      const double left = machine_.capacity[LinkId(l)].gigabytes_per_second() / whole;
-      working_lanes_.push_back(static_cast<uint32_t>(
-          std::clamp(std::round(left * link.width), 1.0, static_cast<double>(link.width))));
-    }
-    return working_lanes_;
+  uint32_t working_lanes(LinkId id) const {
+    const Link link = machine_.fabric.links()[id];
+    const double whole = link.capacity.gigabytes_per_second() * machine_.line_share;
+    const double left = machine_.capacity[id].gigabytes_per_second() / whole;
+    return static_cast<uint32_t>(
+        std::clamp(std::round(left * link.width), 1.0, static_cast<double>(link.width)));
   }
 
   // The hop class says whether a transfer leaves its ToR.
@@ -147,7 +142,8 @@ class JobMapper {
     lane.shape_of.reserve(lane.instances);
     for (size_t r = 0; r < lane.instances; ++r) {
       const RankId rank(r);
-      const std::vector<ProgramId>& peers = map_.peers[ProgramId(grid_.coordinate(rank, Axis::kPp))];
+      const std::vector<ProgramId>& peers =
+          map_.peers[ProgramId(grid_.coordinate(rank, Axis::kPp))];
       uint32_t shape = 0;
       if (slot < peers.size()) {
         const GpuId from = gpu_of(rank);
@@ -209,7 +205,8 @@ class JobMapper {
   }
 
   static bool is_of_host(size_t kind) {
-    return kind == static_cast<size_t>(LinkKind::kNvLink) || kind == static_cast<size_t>(LinkKind::kPcie) ||
+    return kind == static_cast<size_t>(LinkKind::kNvLink) ||
+           kind == static_cast<size_t>(LinkKind::kPcie) ||
            kind == static_cast<size_t>(LinkKind::kNicToTor);
   }
 
@@ -258,7 +255,7 @@ class JobMapper {
   JobMap map_;
   std::vector<GpuId> members_;
   std::vector<Crossing> path_;  // of the instance at hand
-  TypedVector<LinkId, uint32_t> working_lanes_;
+  std::optional<LaneBundles> bundles_;
 };
 
 }  // namespace

@@ -27,10 +27,8 @@ ClusterSpec racks(int64_t count, int64_t uplinks) {
   return spec;
 }
 
-TypedVector<LinkId, uint32_t> all_lanes(const Fabric& fabric) {
-  TypedVector<LinkId, uint32_t> lanes;
-  for (const Link& link : fabric.links()) lanes.push_back(link.width);
-  return lanes;
+LaneBundles all_lanes(const Fabric& fabric) {
+  return LaneBundles(fabric, [&](LinkId link) { return fabric.links()[link].width; });
 }
 
 // Every GPU to the GPU of its place `racks_on` racks on.
@@ -61,7 +59,7 @@ struct Racks {
 
   ClusterSpec spec;
   Fabric fabric;
-  TypedVector<LinkId, uint32_t> lanes;
+  LaneBundles lanes;
 };
 
 LaneSpread spread_of(const char* routing, int64_t queue_pairs) {
@@ -258,10 +256,10 @@ TEST(EveryRouting, is_the_same_for_a_seed) {
 
 TEST(EveryRouting, never_gains_from_a_lane_that_is_lost) {
   const Racks r(16, 16);
-  TypedVector<LinkId, uint32_t> fewer = r.lanes;
-  for (size_t l = 0; l < fewer.size(); ++l) {
-    if (r.fabric.links()[LinkId(l)].kind == LinkKind::kTorToPod) fewer[LinkId(l)] = 8;
-  }
+  const LaneBundles fewer(r.fabric, [&](LinkId id) {
+    const Link link = r.fabric.links()[id];
+    return link.kind == LinkKind::kTorToPod ? 8 : link.width;
+  });
   for (const Routing& row : routings()) {
     const LaneSpread spread = spread_of(std::string(row.name).c_str(), 16);
     const double whole = r.slowdown(spread, 1).worst;
