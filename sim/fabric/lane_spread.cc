@@ -11,8 +11,9 @@ namespace herdsim {
 namespace {
 
 // The bundles a connection crosses above its ToRs: up and down inside a pod, or by way of the core.
+constexpr size_t kMostHops = 4;
 struct BundlePath {
-  std::array<LinkId, 4> links;
+  std::array<LinkId, kMostHops> links;
   size_t count = 0;
 };
 
@@ -53,7 +54,7 @@ class Spreading {
         bundles_(bundles),
         spread_(spread),
         seed_(seed),
-        load_(bundles.total(), 0) {
+        load_(bundles.total_lanes(), 0) {
     if (spread.rule == SpreadRule::kPinned) number_ports();
   }
 
@@ -63,20 +64,37 @@ class Spreading {
     switch (spread_.rule) {
       case SpreadRule::kEven:
       case SpreadRule::kHashed:
-        return assign_by<SpreadRule::kHashed>(connections);
+        assign_by<SpreadRule::kHashed>(connections);
+        break;
       case SpreadRule::kHashedApart:
-        return assign_by<SpreadRule::kHashedApart>(connections);
+        assign_by<SpreadRule::kHashedApart>(connections);
+        break;
       case SpreadRule::kPinned:
-        return assign_by<SpreadRule::kPinned>(connections);
+        assign_by<SpreadRule::kPinned>(connections);
+        break;
       case SpreadRule::kPlanned:
-        return assign_by<SpreadRule::kPlanned>(connections);
+        assign_by<SpreadRule::kPlanned>(connections);
+        break;
+    }
+    for (size_t b = 0; b < bundles_.bundles(); ++b) {
+      uint32_t most = 0;
+      for (size_t lane = bundles_.first_lane(b); lane < bundles_.first_lane(b + 1); ++lane) {
+        most = std::max(most, load_[lane]);
+      }
+      most_.push_back(most);
     }
   }
 
   // What connection `c` gets of its part of a NIC, 1 without collisions. Called in ascending order.
   double rate(const Connection& c, double lane_in_subflows) {
     if (lane_in_subflows != shares_of_) list_shares(lane_in_subflows);
-    const size_t hops = bundles_between(fabric_, c).count;
+    const BundlePath path = bundles_between(fabric_, c);
+    const size_t hops = path.count;
+    if (std::all_of(path.links.begin(), path.links.begin() + static_cast<std::ptrdiff_t>(hops),
+                    [&](LinkId link) { return most_[bundles_.number(link)] <= shares_of_; })) {
+      read_ += hops * static_cast<size_t>(spread_.subflows);
+      return 1;
+    }
     double slowest = 1, sum = 0;
     const uint32_t* slot = slots_.data() + read_;
     for (int64_t s = 0; s < spread_.subflows; ++s) {
@@ -97,7 +115,8 @@ class Spreading {
     const BundlePath path = bundles_between(fabric_, c);
     std::vector<LaneHop> hops;
     for (size_t h = 0; h < path.count; ++h) {
-      hops.push_back({path.links[h], slots_[read_++] - bundles_.first_lane(path.links[h])});
+      const uint32_t first = bundles_.first_lane(bundles_.number(path.links[h]));
+      hops.push_back({path.links[h], slots_[read_++] - first});
     }
     return hops;
   }
@@ -121,14 +140,19 @@ class Spreading {
     const auto subflows = static_cast<size_t>(spread_.subflows);
     for (size_t c = 0; c < connections.size(); ++c) {
       const BundlePath path = bundles_between(fabric_, connections[c]);
-      std::array<Hop, 4> hops{};
+      std::array<Hop, kMostHops> hops{};
       for (size_t h = 0; h < path.count; ++h) {
-        hops[h] = {bundles_.first_lane(path.links[h]), bundles_.lanes(path.links[h]), 0};
+        const size_t bundle = bundles_.number(path.links[h]);
+        hops[h] = {bundles_.first_lane(bundle), bundles_.lanes(bundle), 0};
       }
       LaneDraws draws(seed_, c);
       const size_t begin = slots_.size();
       slots_.resize(begin + subflows * path.count);
       uint32_t* slot = slots_.data() + begin;
+      if constexpr (rule == SpreadRule::kHashedApart) {
+        place_in_a_row({hops.data(), path.count}, draws, slot);
+        continue;
+      }
       for (size_t s = 0; s < subflows; ++s) {
         for (size_t h = 0; h < path.count; ++h) {
           Hop& hop = hops[h];
@@ -136,10 +160,26 @@ class Spreading {
           // failed cables left fewer on one side, the draw wraps around.
           hop.lane = path.count == 2 && h == 1 && rule != SpreadRule::kPinned
                          ? wrapped(hops[0].lane, hop.lanes)
-                         : lane_by<rule>(connections[c], {hops.data(), path.count}, h, s, draws);
+                         : lane_by<rule>(connections[c], {hops.data(), path.count}, h, draws);
           *slot = hop.first_slot + hop.lane;
           ++load_[*slot++];
         }
+      }
+    }
+  }
+
+  // The subflows of a connection on lanes that follow one another.
+  void place_in_a_row(std::span<const Hop> hops, LaneDraws& draws, uint32_t* slots) {
+    const size_t end = static_cast<size_t>(spread_.subflows) * hops.size();
+    for (size_t h = 0; h < hops.size(); ++h) {
+      const bool names_both = hops.size() == 2 && h == 1;
+      const uint32_t lanes = hops[h].lanes, first = hops[h].first_slot;
+      uint32_t lane = names_both ? 0 : draws.next(lanes);
+      for (size_t at = h; at < end; at += hops.size()) {
+        if (names_both) lane = wrapped(slots[at - 1] - hops[0].first_slot, lanes);
+        slots[at] = first + lane;
+        ++load_[first + lane];
+        lane = wrapped(lane + 1, lanes);
       }
     }
   }
@@ -149,15 +189,14 @@ class Spreading {
   }
 
   template <SpreadRule rule>
-  uint32_t lane_by(const Connection& c, std::span<const Hop> hops, size_t h, size_t subflow,
+  uint32_t lane_by(const Connection& c, std::span<const Hop> hops, size_t h,
                    LaneDraws& draws) const {
     const uint32_t lanes = hops[h].lanes;
     switch (rule) {
       case SpreadRule::kEven:
       case SpreadRule::kHashed:
+      case SpreadRule::kHashedApart:  // see place_in_a_row()
         return draws.next(lanes);
-      case SpreadRule::kHashedApart:
-        return subflow == 0 ? draws.next(lanes) : wrapped(hops[h].lane + 1, lanes);
       case SpreadRule::kPinned:
         // Above the ToRs there are more destinations than ports of one rack.
         return (h == 0 || h + 1 == hops.size() ? port_[c.to.index()]
@@ -188,7 +227,7 @@ class Spreading {
 
   void list_shares(double lane_in_subflows) {
     shares_of_ = lane_in_subflows;
-    share_.assign(*std::max_element(load_.begin(), load_.end()) + 1, 1);
+    share_.assign(*std::max_element(most_.begin(), most_.end()) + 1, 1);
     for (uint32_t load = 1; load < share_.size(); ++load) {
       share_[load] = std::min(1.0, lane_in_subflows / load);
     }
@@ -199,6 +238,7 @@ class Spreading {
   const LaneSpread& spread_;
   const uint64_t seed_;
   std::vector<uint32_t> load_;   // subflows on each lane
+  std::vector<uint32_t> most_;   // of the lanes of each bundle
   std::vector<uint32_t> slots_;  // by connection, subflow and hop: the lane in load_
   std::vector<uint32_t> port_;   // of a GPU at its ToR
   double shares_of_ = 0;         // how many subflows fill a lane, in the list below
@@ -264,7 +304,7 @@ Sample sample_of(const Fabric& fabric, std::span<const Connection> all, int64_t 
   for (size_t c = 0; c < all.size(); ++c) {
     if (is_taken[c]) continue;
     if (is_reached[fabric.tor_of(all[c].to).index()] ||
-        fabric.hop_class(all[c].from, all[c].to) == HopClass::kCrossPod) {
+        bundles_between(fabric, all[c]).count == kMostHops) {
       sample.connections.push_back(all[c]);
     }
   }

@@ -74,16 +74,17 @@ class LaneBundles {
   // `working_lanes` of a link, at least one. Asked for bundles only.
   LaneBundles(const Fabric& fabric, const std::function<uint32_t(LinkId)>& working_lanes);
 
-  // Requires: a bundle.
-  uint32_t first_lane(LinkId bundle) const { return first_lane_[bundle.index() - first_bundle_]; }
-  uint32_t lanes(LinkId bundle) const {
-    return first_lane_[bundle.index() - first_bundle_ + 1] - first_lane(bundle);
-  }
-  size_t total() const { return first_lane_.back(); }
+  // Numbers of bundles are from 0, in the order of their links. Requires: a bundle.
+  size_t number(LinkId bundle) const { return bundle.index() - first_bundle_; }
+  size_t bundles() const { return first_lane_.size() - 1; }
+
+  uint32_t first_lane(size_t number) const { return first_lane_[number]; }
+  uint32_t lanes(size_t number) const { return first_lane_[number + 1] - first_lane_[number]; }
+  size_t total_lanes() const { return first_lane_.back(); }
 
  private:
-  size_t first_bundle_ = 0;                 // the lowest; they are numbered together
-  std::vector<uint32_t> first_lane_ = {0};  // by link from there on, and one more
+  size_t first_bundle_ = 0;                 // the lowest link; they are numbered together
+  std::vector<uint32_t> first_lane_ = {0};  // by bundle, and one more
 };
 
 // `sharing` connections leave each NIC at a time, each with an equal part of it. Deterministic for

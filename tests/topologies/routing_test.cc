@@ -254,6 +254,45 @@ TEST(EveryRouting, is_the_same_for_a_seed) {
   EXPECT_EQ(find_routing("magic"), nullptr);
 }
 
+// Whole bundles without a collision are not looked into; that must be no different from counting.
+TEST(EveryRouting, gives_connections_what_counting_their_lanes_one_by_one_gives) {
+  for (const Routing& row : routings()) {
+    if (row.rule == SpreadRule::kEven) continue;
+    for (const int64_t uplinks : {7, 16, 40}) {
+      const Racks r(24, uplinks);
+      const std::vector<Connection> connections = shifted(r.spec.gpus, 3);
+      const LaneSpread spread = spread_of(std::string(row.name).c_str(), 5);
+      const auto hops = subflow_lanes(r.fabric, r.lanes, connections, spread, 11);
+      std::map<std::pair<size_t, uint32_t>, int> load;
+      for (const auto& path : hops) {
+        for (const LaneHop& hop : path) ++load[{hop.link.index(), hop.lane}];
+      }
+      double worst = 0, sum = 0;
+      const auto subflows = static_cast<size_t>(spread.subflows);
+      for (size_t c = 0; c < connections.size(); ++c) {
+        double slowest = 1, mean = 0;
+        for (size_t s = 0; s < subflows; ++s) {
+          int most = 0;
+          for (const LaneHop& hop : hops[c * subflows + s]) {
+            most = std::max(most, load[{hop.link.index(), hop.lane}]);
+          }
+          const double share = std::min(1.0, static_cast<double>(subflows) / most);
+          slowest = std::min(slowest, share);
+          mean += share / static_cast<double>(subflows);
+        }
+        const double slowdown = 1 / (slowest + spread.rebalanced * (mean - slowest));
+        worst = std::max(worst, slowdown);
+        sum += slowdown;
+      }
+      const LaneSpread plain{
+          .rule = spread.rule, .subflows = spread.subflows, .rebalanced = spread.rebalanced};
+      const SpreadEffect effect = connection_slowdown(r.fabric, r.lanes, connections, 1, plain, 11);
+      EXPECT_DOUBLE_EQ(effect.worst, worst) << row.name << ", " << uplinks << " uplinks";
+      EXPECT_DOUBLE_EQ(effect.mean, sum / static_cast<double>(connections.size())) << row.name;
+    }
+  }
+}
+
 TEST(EveryRouting, never_gains_from_a_lane_that_is_lost) {
   const Racks r(16, 16);
   const LaneBundles fewer(r.fabric, [&](LinkId id) {
