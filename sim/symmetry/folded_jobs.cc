@@ -13,7 +13,9 @@ FoldedJob FoldedJobs::of(const OpGraph& graph, const Machine& machine) {
   GraphPattern of = transfer_pattern(graph, machine.tuning, grid->shapes);
   const std::shared_ptr<Kept> found = kept(*grid, of.pattern, graph);
   std::call_once(found->found, [&] {
-    const JobMap map = map_lanes(graph.grid, found->pattern, machine, grid->shapes);
+    const bool even = is_even_in_blocks(graph.uneven, grid->blocks.ranks);
+    const JobMap map = map_lanes(graph.grid, found->pattern, machine, grid->shapes,
+                                 even ? grid->blocks : RankBlocks{});
     found->job = fold(graph, machine, map, classify(graph, machine, map));
   });
   FoldedJob job = found->job;
@@ -27,7 +29,8 @@ std::shared_ptr<FoldedJobs::OfGrid> FoldedJobs::of_grid(const RankGrid& grid,
   const auto at = std::find_if(grids_.begin(), grids_.end(),
                                [&](const auto& kept) { return kept->grid == grid; });
   if (at != grids_.end()) return *at;
-  grids_.push_back(std::make_shared<OfGrid>(grid, machine));
+  if (!alike_) alike_ = alike_gpus(machine);
+  grids_.push_back(std::make_shared<OfGrid>(grid, machine, *alike_));
   return grids_.back();
 }
 

@@ -12,11 +12,13 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "sim/opgraph/op_graph.h"
 #include "sim/symmetry/folded_job.h"
 #include "sim/symmetry/machine.h"
+#include "sim/symmetry/rank_blocks.h"
 #include "sim/symmetry/transfer_pattern.h"
 
 namespace herdsim {
@@ -38,9 +40,12 @@ class FoldedJobs {
     FoldedJob job;
   };
   struct OfGrid {
-    OfGrid(const RankGrid& of, const Machine& machine)
-        : grid(of), shapes(grid, machine.fabric, machine.placement) {}
+    OfGrid(const RankGrid& of, const Machine& machine, const AlikeGpus& alike)
+        : grid(of),
+          blocks(rank_blocks(grid, alike)),
+          shapes(grid, machine.fabric, machine.placement, blocks) {}
     const RankGrid grid;
+    const RankBlocks blocks;
     GroupShapes shapes;
     std::vector<std::shared_ptr<Kept>> jobs;
   };
@@ -50,6 +55,7 @@ class FoldedJobs {
 
   std::mutex mutex_;  // of the lists; what is in them guards itself
   std::vector<std::shared_ptr<OfGrid>> grids_;
+  std::optional<AlikeGpus> alike_;
   size_t ranks_kept_ = 0;
 };
 

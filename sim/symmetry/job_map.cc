@@ -19,8 +19,10 @@ namespace {
 class JobMapper {
  public:
   JobMapper(const RankGrid& grid, const TransferPattern& pattern, const Machine& machine,
-            GroupShapes& shapes)
-      : grid_(grid), pattern_(pattern), machine_(machine), shapes_(shapes) {}
+            GroupShapes& shapes, const RankBlocks& blocks)
+      : grid_(grid), pattern_(pattern), machine_(machine), shapes_(shapes), blocks_(blocks) {
+    map_.blocks = blocks;
+  }
 
   JobMap map() {
     for (const TransferPattern::Collectives& collectives : pattern_.collectives) {
@@ -37,10 +39,9 @@ class JobMapper {
 
   // Valid until the next call.
   std::span<const GpuId> members(Communicator c, size_t group) {
-    members_.resize(grid_.group_size(c));
-    for (size_t i = 0; i < members_.size(); ++i) {
-      members_[i] = gpu_of(grid_.member(CommGroupId(group), c, i));
-    }
+    grid_.list_members(CommGroupId(group), c, ranks_);
+    members_.clear();
+    for (const RankId rank : ranks_) members_.push_back(gpu_of(rank));
     return members_;
   }
 
@@ -53,9 +54,9 @@ class JobMapper {
     }
     path_.clear();
     if (lane.first_crossing.empty()) {
-      lane.first_crossing.reserve(lane.instances + 1);
+      lane.first_crossing.reserve(lane.listed() + 1);
       lane.first_crossing.push_back(0);
-      lane.crossings.reserve(lane.crossings.size() * lane.instances);
+      lane.crossings.reserve(lane.crossings.size() * lane.listed());
     }
     lane.first_crossing.push_back(static_cast<uint32_t>(lane.crossings.size()));
   }
@@ -69,17 +70,22 @@ class JobMapper {
     const bool collides = machine_.spread.rule != SpreadRule::kEven;
     lane.communicator = c;
     lane.instances = grid_.group_count(c);
+    lane.alike = blocks_.groups_of(grid_, c);
     lane.shapes = shapes.shapes;
-    lane.shape_of = shapes.shape_of;
-    for (size_t g = 0; g < lane.instances; ++g) {
-      const GroupLoad& load = collectives.loads[lane.shape_of[g]];
+    for (size_t i = 0; i < lane.listed(); ++i) {
+      const size_t group = i * lane.alike;
+      lane.shape_of.push_back(shapes.shape_of[group]);
+      const GroupLoad& load = collectives.loads[lane.shape_of.back()];
       const CollectivePlan plan = load.plan();
-      if (!load.loads_nothing()) {
-        append_group_path(machine_.fabric, members(c, g), plan, path_);
-      }
-      if (plan.nic_crossings != 0 && collides) {
-        sharing = std::max(sharing,
-                           append_connections(machine_.fabric, members(c, g), plan, connections));
+      const bool connects = plan.nic_crossings != 0 && collides;
+      if (!load.loads_nothing() || connects) {
+        const std::span<const GpuId> gpus = members(c, group);
+        if (!load.loads_nothing()) append_path(lane, gpus, plan);
+        if (connects) {
+          const size_t begin = connections.size();
+          sharing = std::max(sharing, append_connections(machine_.fabric, gpus, plan, connections));
+          append_turned(begin, lane.alike, connections);
+        }
       }
       end_path(lane);
     }
@@ -89,6 +95,46 @@ class JobMapper {
                     [](const GroupLoad& load) { return load.nic_crossings != 0; });
     if (uses_nics) lane.spread = spread_of(connections, sharing);
     add_lane(std::move(lane));
+  }
+
+  // Of a group that is turned in itself, the first link of each orbit.
+  void append_path(const Lane& lane, std::span<const GpuId> gpus, const CollectivePlan& plan) {
+    const bool lists_all = lane.alike == blocks_.ranks;
+    append_group_path(machine_.fabric, gpus, plan, path_);
+    if (lists_all) return;
+    list_first_links(gpus);
+    std::erase_if(path_, [&](const Crossing& crossing) {
+      return blocks_.links[kind_of(crossing.link)] > 1 &&
+             !std::binary_search(first_links_.begin(), first_links_.end(), crossing.link);
+    });
+  }
+
+  // Those that others of their orbit follow, from the GPUs of the group up to their ToRs' uplinks.
+  void list_first_links(std::span<const GpuId> gpus) {
+    const Fabric& fabric = machine_.fabric;
+    first_links_.clear();
+    for (size_t i = 0; i < gpus.size(); i += blocks_.ranks) {
+      const NodeId nic = fabric.nic_of(gpus[i]), tor = fabric.tor_of(gpus[i]);
+      for (const LinkId out :
+           {fabric.nvlink_out(gpus[i]), fabric.nodes()[fabric.node_of(gpus[i])].up,
+            fabric.nodes()[nic].up, fabric.nodes()[tor].up}) {
+        first_links_.push_back(out);
+        first_links_.emplace_back(out.index() + 1);
+      }
+    }
+    std::sort(first_links_.begin(), first_links_.end());
+  }
+
+  // Of the groups or messages of an orbit, those after the first: their connections are as many
+  // GPUs on as they are instances.
+  static void append_turned(size_t begin, size_t alike, std::vector<Connection>& connections) {
+    const size_t end = connections.size();
+    for (size_t t = 1; t < alike; ++t) {
+      for (size_t i = begin; i < end; ++i) {
+        const Connection first = connections[i];
+        connections.push_back({GpuId(first.from.index() + t), GpuId(first.to.index() + t)});
+      }
+    }
   }
 
   // Lanes are seeded by their number, so that one more does not change the others' draws.
@@ -117,7 +163,7 @@ class JobMapper {
       const Bandwidth bound =
           bytes_per_second(static_cast<double>(nic.capacity.bytes_per_second()) *
                            machine_.line_share / lane.spread.worst);
-      for (size_t i = 0; i < lane.instances; ++i) {
+      for (size_t i = 0; i < lane.listed(); ++i) {
         if (lane.shapes[lane.shape_of[i]].farthest < HopClass::kSamePod) continue;
         lane.own_bound[i] = std::min(lane.own_bound[i], bound);
       }
@@ -136,12 +182,13 @@ class JobMapper {
     lane.is_message = true;
     lane.slot = slot;
     lane.instances = grid_.ranks();
+    lane.alike = blocks_.ranks;
     lane.shapes.push_back(GroupShape{});               // of ranks that send nothing here
     std::array<uint32_t, kHopClasses> shape_of_hop{};  // pairs of one hop class have one shape
     std::vector<Connection> connections;
-    lane.shape_of.reserve(lane.instances);
-    for (size_t r = 0; r < lane.instances; ++r) {
-      const RankId rank(r);
+    lane.shape_of.reserve(lane.listed());
+    for (size_t i = 0; i < lane.listed(); ++i) {
+      const RankId rank(i * lane.alike);
       const std::vector<ProgramId>& peers =
           map_.peers[ProgramId(grid_.coordinate(rank, Axis::kPp))];
       uint32_t shape = 0;
@@ -156,7 +203,10 @@ class JobMapper {
         }
         shape = known;
         append_point_to_point_path(machine_.fabric, from, to, path_);
-        if (lane.shapes[shape].farthest >= HopClass::kSamePod) connections.push_back({from, to});
+        if (lane.shapes[shape].farthest >= HopClass::kSamePod) {
+          connections.push_back({from, to});
+          append_turned(connections.size() - 1, lane.alike, connections);
+        }
       }
       lane.shape_of.push_back(shape);
       end_path(lane);
@@ -182,7 +232,9 @@ class JobMapper {
         const auto kind = static_cast<size_t>(machine_.fabric.links()[crossing.link].kind);
         uses[kind] = true;
         uint8_t& seen = crossed[crossing.link.index()];
-        if (seen != 0 || lane.is_message) shared[kind] = true;
+        if (seen != 0 || lane.is_message || lane.crossed_by(blocks_.links[kind]) > 1) {
+          shared[kind] = true;
+        }
         seen = 1;
       }
       for (size_t k = 0; k < kLinkKinds; ++k) users[k] += uses[k] ? 1 : 0;
@@ -217,7 +269,7 @@ class JobMapper {
   void drop_unshared_links() {
     const std::array<bool, kLinkKinds> unshared = unshared_kinds();
     for (Lane& lane : map_.lanes) {
-      lane.own_bound.assign(lane.instances, Bandwidth::unlimited());
+      lane.own_bound.assign(lane.listed(), Bandwidth::unlimited());
       // Only collective lanes have such links, see unshared_kinds().
       if (!lane.is_message) drop_links(lane, unshared);
     }
@@ -226,13 +278,14 @@ class JobMapper {
   void drop_links(Lane& lane, const std::array<bool, kLinkKinds>& kinds) const {
     std::array<OwnLinks, kLinkKinds> own{};
     uint32_t kept = 0, read = 0;
-    for (size_t i = 0; i < lane.instances; ++i) {
+    for (size_t i = 0; i < lane.listed(); ++i) {
       for (const uint32_t end = lane.first_crossing[i + 1]; read < end; ++read) {
         const LaneCrossing crossing = lane.crossings[read];
         const LinkKind kind = machine_.fabric.links()[crossing.link].kind;
         if (kinds[static_cast<size_t>(kind)]) {
           OwnLinks& of_kind = own[static_cast<size_t>(kind)];
-          of_kind = {kind, std::max<int64_t>(of_kind.count, crossing.count), of_kind.links + 1};
+          const size_t alike = lane.alike * lane.links_crossed(blocks_.links_of(kind));
+          of_kind = {kind, std::max<int64_t>(of_kind.count, crossing.count), of_kind.links + alike};
           lane.own_bound[i] =
               std::min(lane.own_bound[i], machine_.capacity[crossing.link] / crossing.count);
         } else {
@@ -252,18 +305,21 @@ class JobMapper {
   const TransferPattern& pattern_;
   const Machine& machine_;
   GroupShapes& shapes_;
+  const RankBlocks blocks_;
   JobMap map_;
+  std::vector<RankId> ranks_;
   std::vector<GpuId> members_;
   std::vector<Crossing> path_;  // of the instance at hand
+  std::vector<LinkId> first_links_;
   std::optional<LaneBundles> bundles_;
 };
 
 }  // namespace
 
 JobMap map_lanes(const RankGrid& grid, const TransferPattern& pattern, const Machine& machine,
-                 GroupShapes& shapes) {
+                 GroupShapes& shapes, const RankBlocks& blocks) {
   HERDSIM_CHECK(machine.placement.size() >= grid.ranks()) << "ranks without a GPU";
-  return JobMapper(grid, pattern, machine, shapes).map();
+  return JobMapper(grid, pattern, machine, shapes, blocks).map();
 }
 
 JobMap map_job(const OpGraph& graph, const Machine& machine) {

@@ -4,6 +4,9 @@
 // A *lane* is one kind of transfer: a communicator with one way of loading links, or the messages of one peer slot. An
 // *instance* is one lane's transfer somewhere: a group, or a sending rank. Instances of a lane are numbered from 0 (groups by
 // CommGroupId, messages by sending rank).
+//
+// Where blocks of ranks are alike (rank_blocks.h) a map lists one instance of those that turning makes of each other, and of
+// its links those that are the first of theirs.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +21,7 @@
 #include "sim/fabric/lane_spread.h"
 #include "sim/opgraph/op_graph.h"
 #include "sim/symmetry/machine.h"
+#include "sim/symmetry/rank_blocks.h"
 #include "sim/symmetry/transfer_pattern.h"
 
 namespace herdsim {
@@ -41,22 +45,29 @@ struct Lane {
   Communicator communicator = Communicator::kTensor;  // of collectives
   size_t slot = 0;                                     // of messages: index into JobMap::peers
   size_t instances = 0;
+  size_t alike = 1;  // each listed one stands for so many: the i-th for instance i * alike and those after it
 
   std::vector<GroupShape> shapes;        // distinct ones
-  std::vector<uint32_t> shape_of;        // by instance
-  std::vector<Bandwidth> own_bound;      // by instance: of the links that only this transfer uses
-  std::vector<uint32_t> first_crossing;  // by instance, and one more
+  std::vector<uint32_t> shape_of;        // by listed instance
+  std::vector<Bandwidth> own_bound;      // by listed instance: of the links that only this transfer uses
+  std::vector<uint32_t> first_crossing;  // by listed instance, and one more
   std::vector<LaneCrossing> crossings;   // of links that others may use and that can bind
   SpreadEffect spread;                   // what the routing makes of those that leave their ToRs
   std::vector<OwnLinks> own_links;
 
-  std::span<const LaneCrossing> path(size_t instance) const {
-    return {crossings.data() + first_crossing[instance],
-            first_crossing[instance + 1] - first_crossing[instance]};
+  size_t listed() const { return instances / alike; }
+  std::span<const LaneCrossing> path(size_t listed_instance) const {
+    return {crossings.data() + first_crossing[listed_instance],
+            first_crossing[listed_instance + 1] - first_crossing[listed_instance]};
   }
+  // Of the links of an orbit of so many: how many a listed instance crosses, and how many of those that it stands for cross
+  // the first of them.
+  size_t links_crossed(size_t in_orbit) const { return alike == 1 ? in_orbit : 1; }
+  size_t crossed_by(size_t in_orbit) const { return alike == 1 ? 1 : alike / in_orbit; }
 };
 
 struct JobMap {
+  RankBlocks blocks;
   std::vector<Lane> lanes;
   TypedVector<WorkId, uint32_t> lane_of_work;  // of collectives
   // By program: the programs it sends to, one message lane slot each.
@@ -74,6 +85,6 @@ JobMap map_job(const OpGraph& graph, const Machine& machine);
 // The same for all graphs of a pattern. Without `lane_of_work`, which is the graph's: lanes of collectives come first and are
 // those of the pattern.
 JobMap map_lanes(const RankGrid& grid, const TransferPattern& pattern, const Machine& machine,
-                 GroupShapes& shapes);
+                 GroupShapes& shapes, const RankBlocks& blocks = {});
 
 }  // namespace herdsim

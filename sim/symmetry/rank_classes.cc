@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 
+#include "sim/base/check.h"
 #include "sim/base/fingerprint.h"
 
 namespace herdsim {
@@ -66,7 +67,9 @@ class ColourIndex {
   uint32_t count_ = 0;
 };
 
-Partition partition_of(const std::vector<Colour>& colours) {
+// `weight` of a vertex: how many it stands for.
+template <class Weight>
+Partition partition_of(const std::vector<Colour>& colours, const Weight& weight) {
   Partition partition;
   partition.class_of.reserve(colours.size());
   ColourIndex index;
@@ -76,7 +79,7 @@ Partition partition_of(const std::vector<Colour>& colours) {
       partition.representative.push_back(static_cast<uint32_t>(partition.class_of.size()));
       partition.size.push_back(0);
     }
-    ++partition.size[number];
+    partition.size[number] += static_cast<uint32_t>(weight(partition.class_of.size()));
     partition.class_of.push_back(number);
   }
   return partition;
@@ -128,6 +131,8 @@ class Refinement {
       : map_(map) {
     list_crossed_links(machine, map, out_);
     for (const LinkId link : out_.links) {
+      links_alike_.push_back(
+          static_cast<uint32_t>(map.blocks.links_of(machine.fabric.links()[link].kind)));
       // Links of two kinds may carry the same at the same rate; whoever asks for use by tier tells
       // them apart.
       const auto kind = static_cast<uint64_t>(machine.fabric.links()[link].kind);
@@ -146,7 +151,7 @@ class Refinement {
       link_colour_[slot] = timed.value();
     }
     list_neighbours(graph);
-    for (size_t r = 0; r < graph.grid.ranks(); ++r) {
+    for (size_t r = 0; r < graph.grid.ranks(); r += map.blocks.ranks) {
       const RankId rank(r);
       Fingerprint own;
       own.add(static_cast<uint64_t>(graph.program_of(rank).index()));
@@ -156,7 +161,7 @@ class Refinement {
     }
     for (const Lane& lane : map.lanes) {
       std::vector<Colour> colours;
-      for (size_t i = 0; i < lane.instances; ++i) {
+      for (size_t i = 0; i < lane.listed(); ++i) {
         Fingerprint own;
         own.add(static_cast<uint64_t>(lane.shape_of[i]));
         own.add(lane.own_bound[i].bytes_per_second());
@@ -176,11 +181,12 @@ class Refinement {
       if (now == classes) break;
       classes = now;
     }
-    out_.ranks = partition_of(rank_colour_);
-    for (const std::vector<Colour>& colours : lane_colour_) {
-      out_.lanes.push_back(partition_of(colours));
+    out_.ranks = partition_of(rank_colour_, [&](size_t) { return map_.blocks.ranks; });
+    for (size_t l = 0; l < map_.lanes.size(); ++l) {
+      out_.lanes.push_back(
+          partition_of(lane_colour_[l], [&](size_t) { return map_.lanes[l].alike; }));
     }
-    out_.link_classes = partition_of(link_colour_);
+    out_.link_classes = partition_of(link_colour_, [&](size_t slot) { return links_alike_[slot]; });
     out_.link_colours = std::move(link_colour_);
     return std::move(out_);
   }
@@ -195,23 +201,24 @@ class Refinement {
                   [&](double factor) { own.add(factor); });
   }
 
-  // For each lane and rank: its group, or who receives its messages.
+  // For each lane and listed rank: its group, or who receives its messages.
   void list_neighbours(const OpGraph& graph) {
+    const size_t block = map_.blocks.ranks;
     for (const Lane& lane : map_.lanes) {
       std::vector<uint32_t> neighbours;
-      neighbours.reserve(graph.grid.ranks());
-      for (size_t r = 0; r < graph.grid.ranks(); ++r) {
+      neighbours.reserve(graph.grid.ranks() / block);
+      for (size_t r = 0; r < graph.grid.ranks(); r += block) {
         const RankId rank(r);
         if (!lane.is_message) {
           const CommGroupId group = graph.grid.group_of(rank, lane.communicator);
-          neighbours.push_back(static_cast<uint32_t>(group.index()));
+          neighbours.push_back(static_cast<uint32_t>(group.index() / lane.alike));
           continue;
         }
         const std::vector<ProgramId>& peers = map_.peers[graph.program_of(rank)];
         neighbours.push_back(
             lane.slot < peers.size()
                 ? static_cast<uint32_t>(
-                      graph.grid.with(rank, Axis::kPp, peers[lane.slot].index()).index())
+                      graph.grid.with(rank, Axis::kPp, peers[lane.slot].index()).index() / block)
                 : kNobody);
       }
       neighbours_.push_back(std::move(neighbours));
@@ -227,7 +234,9 @@ class Refinement {
     Colour sum = 0;
     Contributions contributions;
     for (const LaneCrossing& crossing : lane.path(instance)) {
-      sum += contributions.of(link_colour_[out_.slot(crossing.link)], crossing.count);
+      const uint32_t slot = out_.slot(crossing.link);
+      sum += contributions.of(link_colour_[slot], crossing.count) *
+             lane.links_crossed(links_alike_[slot]);
     }
     return sum;
   }
@@ -237,7 +246,7 @@ class Refinement {
       const Lane& lane = map_.lanes[l];
       std::vector<Colour>& colours = lane_colour_[l];
       if (lane.is_message) {
-        for (size_t r = 0; r < lane.instances; ++r) {
+        for (size_t r = 0; r < lane.listed(); ++r) {
           const uint32_t peer = neighbours_[l][r];
           if (peer == kNobody) continue;
           colours[r] = mix64(colours[r] + contribution(rank_colour_[r], 1) +
@@ -245,11 +254,13 @@ class Refinement {
         }
         continue;
       }
-      sums_.assign(lane.instances, 0);
+      sums_.assign(lane.listed(), 0);
+      // A group that is turned in itself holds whole blocks.
+      const size_t of_block = map_.blocks.ranks / lane.alike;
       for (size_t r = 0; r < rank_colour_.size(); ++r) {
-        sums_[neighbours_[l][r]] += contribution(rank_colour_[r], 3);
+        sums_[neighbours_[l][r]] += contribution(rank_colour_[r], 3) * of_block;
       }
-      for (size_t i = 0; i < lane.instances; ++i) {
+      for (size_t i = 0; i < lane.listed(); ++i) {
         colours[i] = mix64(colours[i] + sums_[i] + path_colour(lane, i));
       }
     }
@@ -260,11 +271,12 @@ class Refinement {
     Contributions contributions;
     for (size_t l = 0; l < map_.lanes.size(); ++l) {
       const Lane& lane = map_.lanes[l];
-      for (size_t i = 0; i < lane.instances; ++i) {
+      for (size_t i = 0; i < lane.listed(); ++i) {
         const Colour colour = lane_colour_[l][i];
         for (const LaneCrossing& crossing : lane.path(i)) {
-          sums_[out_.slot(crossing.link)] +=
-              contributions.of(colour, static_cast<uint64_t>(crossing.count) * 16 + l);
+          const uint32_t slot = out_.slot(crossing.link);
+          sums_[slot] += contributions.of(colour, static_cast<uint64_t>(crossing.count) * 16 + l) *
+                         lane.crossed_by(links_alike_[slot]);
         }
       }
     }
@@ -291,7 +303,8 @@ class Refinement {
 
   const JobMap& map_;
   JobClasses out_;
-  std::vector<std::vector<uint32_t>> neighbours_;  // by lane and rank
+  std::vector<uint32_t> links_alike_;              // by slot: of its orbit
+  std::vector<std::vector<uint32_t>> neighbours_;  // by lane and listed rank
   std::vector<Colour> rank_colour_, link_colour_;
   std::vector<std::vector<Colour>> lane_colour_;
   std::vector<Colour> sums_;
@@ -305,6 +318,7 @@ JobClasses classify(const OpGraph& graph, const Machine& machine, const JobMap& 
 }
 
 JobClasses no_classes(const OpGraph& graph, const Machine& machine, const JobMap& map) {
+  HERDSIM_CHECK(map.blocks.ranks == 1) << "a map of every " << map.blocks.ranks << "th rank";
   JobClasses out;
   out.ranks = singletons(graph.grid.ranks());
   for (const Lane& lane : map.lanes) out.lanes.push_back(singletons(lane.instances));

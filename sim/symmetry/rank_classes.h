@@ -26,9 +26,10 @@ struct Partition {
   size_t classes() const { return representative.size(); }
 };
 
+// Of what the map lists: where blocks of ranks are alike, sizes count all that it stands for.
 struct JobClasses {
-  Partition ranks;
-  std::vector<Partition> lanes;  // instances, by lane
+  Partition ranks;               // listed ones: the first of each block
+  std::vector<Partition> lanes;  // listed instances, by lane
   // Links that transfers cross, in ascending order, their place in that list, and their classes.
   std::vector<LinkId> links;
   size_t first_link = 0;               // the lowest of them
@@ -49,7 +50,7 @@ struct JobClasses {
 JobClasses classify(const OpGraph& graph, const Machine& machine, const JobMap& map,
                     const std::vector<uint64_t>& seen = {});
 
-// Every vertex alone: what --no-fold simulates.
+// Every vertex alone: what --no-fold simulates. Requires: a map that lists every rank.
 JobClasses no_classes(const OpGraph& graph, const Machine& machine, const JobMap& map);
 
 }  // namespace herdsim

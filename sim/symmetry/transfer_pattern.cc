@@ -52,13 +52,15 @@ uint32_t index_of_shape(std::vector<GroupShape>& shapes, const GroupShape& shape
 const CommunicatorShapes& GroupShapes::of(Communicator c) {
   CommunicatorShapes& entry = shapes_[static_cast<size_t>(c)];
   std::call_once(found_[static_cast<size_t>(c)], [&] {
-    std::vector<GpuId> members(grid_.group_size(c));
-    entry.shape_of.reserve(grid_.group_count(c));
-    for (size_t g = 0; g < grid_.group_count(c); ++g) {
-      for (size_t i = 0; i < members.size(); ++i) {
-        members[i] = placement_[grid_.member(CommGroupId(g), c, i)];
-      }
-      entry.shape_of.push_back(index_of_shape(entry.shapes, group_shape(fabric_, members)));
+    std::vector<RankId> ranks;
+    std::vector<GpuId> members;
+    const size_t alike = blocks_.groups_of(grid_, c);
+    for (size_t g = 0; g < grid_.group_count(c); g += alike) {
+      grid_.list_members(CommGroupId(g), c, ranks);
+      members.clear();
+      for (const RankId rank : ranks) members.push_back(placement_[rank]);
+      const uint32_t shape = index_of_shape(entry.shapes, group_shape(fabric_, members));
+      entry.shape_of.insert(entry.shape_of.end(), alike, shape);
     }
   });
   return entry;

@@ -15,6 +15,7 @@
 #include "sim/base/ids.h"
 #include "sim/collectives/collective.h"
 #include "sim/opgraph/op_graph.h"
+#include "sim/symmetry/rank_blocks.h"
 
 namespace herdsim {
 
@@ -27,12 +28,12 @@ struct CommunicatorShapes {
 };
 
 // Those of a grid on a machine, each communicator's found when it is first asked for. May be asked
-// by several threads. What the constructor takes must outlive this object.
+// by several threads. Grid, fabric and placement must outlive this object.
 class GroupShapes {
  public:
   GroupShapes(const RankGrid& grid, const Fabric& fabric,
-              const TypedVector<RankId, GpuId>& placement)
-      : grid_(grid), fabric_(fabric), placement_(placement) {}
+              const TypedVector<RankId, GpuId>& placement, const RankBlocks& blocks = {})
+      : grid_(grid), fabric_(fabric), placement_(placement), blocks_(blocks) {}
   // Complexity: the first time, O(ranks).
   const CommunicatorShapes& of(Communicator communicator);
 
@@ -40,6 +41,7 @@ class GroupShapes {
   const RankGrid& grid_;
   const Fabric& fabric_;
   const TypedVector<RankId, GpuId>& placement_;
+  const RankBlocks blocks_;
   std::array<std::once_flag, kCommunicators> found_;
   std::array<CommunicatorShapes, kCommunicators> shapes_;
 };
