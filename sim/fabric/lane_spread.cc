@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "sim/base/check.h"
 #include "sim/base/fingerprint.h"
@@ -54,20 +55,20 @@ class Spreading {
         bundles_(bundles),
         spread_(spread),
         seed_(seed),
-        load_(bundles.total_lanes(), 0) {
+        in_rows_(spread.rule == SpreadRule::kHashedApart),
+        load_(bundles.total_lanes() + 1, 0) {
     if (spread.rule == SpreadRule::kPinned) number_ports();
   }
 
   // Puts the subflows of all connections on lanes.
   void assign(std::span<const Connection> connections) {
-    slots_.reserve(connections.size() * static_cast<size_t>(spread_.subflows) * 2);
     switch (spread_.rule) {
       case SpreadRule::kEven:
       case SpreadRule::kHashed:
         assign_by<SpreadRule::kHashed>(connections);
         break;
       case SpreadRule::kHashedApart:
-        assign_by<SpreadRule::kHashedApart>(connections);
+        assign_rows(connections);
         break;
       case SpreadRule::kPinned:
         assign_by<SpreadRule::kPinned>(connections);
@@ -89,36 +90,36 @@ class Spreading {
   double rate(const Connection& c, double lane_in_subflows) {
     if (lane_in_subflows != shares_of_) list_shares(lane_in_subflows);
     const BundlePath path = bundles_between(fabric_, c);
-    const size_t hops = path.count;
-    if (std::all_of(path.links.begin(), path.links.begin() + static_cast<std::ptrdiff_t>(hops),
+    if (std::all_of(path.links.begin(),
+                    path.links.begin() + static_cast<std::ptrdiff_t>(path.count),
                     [&](LinkId link) { return most_[bundles_.number(link)] <= shares_of_; })) {
-      read_ += hops * static_cast<size_t>(spread_.subflows);
+      read_ += entries_of(path);
       return 1;
     }
     double slowest = 1, sum = 0;
-    const uint32_t* slot = slots_.data() + read_;
-    for (int64_t s = 0; s < spread_.subflows; ++s) {
+    const std::span<const uint32_t> slots = slots_of(path);
+    for (auto slot = slots.begin(); slot != slots.end();) {
       uint32_t load = 0;
-      for (const uint32_t* end = slot + hops; slot != end; ++slot) {
-        load = std::max(load, load_[*slot]);
-      }
+      for (size_t h = 0; h < path.count; ++h) load = std::max(load, load_[*slot++]);
       const double share = share_[load];
       slowest = std::min(slowest, share);
       sum += share;
     }
-    read_ = static_cast<size_t>(slot - slots_.data());
     const double mean = sum / static_cast<double>(spread_.subflows);
     return slowest + spread_.rebalanced * (mean - slowest);
   }
 
-  std::vector<LaneHop> hops_of(const Connection& c) {
+  // Of each subflow. Called in ascending order.
+  void append_hops(const Connection& c, std::vector<std::vector<LaneHop>>& out) {
     const BundlePath path = bundles_between(fabric_, c);
-    std::vector<LaneHop> hops;
-    for (size_t h = 0; h < path.count; ++h) {
-      const uint32_t first = bundles_.first_lane(bundles_.number(path.links[h]));
-      hops.push_back({path.links[h], slots_[read_++] - first});
+    const std::span<const uint32_t> slots = slots_of(path);
+    for (size_t at = 0; at < slots.size(); at += path.count) {
+      std::vector<LaneHop>& hops = out.emplace_back();
+      for (size_t h = 0; h < path.count; ++h) {
+        const uint32_t first = bundles_.first_lane(bundles_.number(path.links[h]));
+        hops.push_back({path.links[h], slots[at + h] - first});
+      }
     }
-    return hops;
   }
 
  private:
@@ -126,6 +127,25 @@ class Spreading {
     uint32_t first_slot, lanes;  // of the bundle
     uint32_t lane;               // of the subflow at hand
   };
+  using Hops = std::array<Hop, kMostHops>;
+
+  Hops hops_of(const BundlePath& path) const {
+    Hops hops{};
+    for (size_t h = 0; h < path.count; ++h) {
+      const size_t bundle = bundles_.number(path.links[h]);
+      hops[h] = {bundles_.first_lane(bundle), bundles_.lanes(bundle), 0};
+    }
+    return hops;
+  }
+
+  // A spine has one cable to each ToR, so inside a pod one choice names both lanes; where failed
+  // cables left fewer on one side, the draw wraps around.
+  static bool is_named_by_first(const BundlePath& path, size_t hop) {
+    return path.count == 2 && hop == 1;
+  }
+  static uint32_t wrapped(uint32_t lane, uint32_t lanes) {
+    return lane < lanes ? lane : lane % lanes;
+  }
 
   void number_ports() {
     std::vector<uint32_t> next(fabric_.nodes().size(), 0);
@@ -138,54 +158,87 @@ class Spreading {
   template <SpreadRule rule>
   void assign_by(std::span<const Connection> connections) {
     const auto subflows = static_cast<size_t>(spread_.subflows);
+    slots_.reserve(connections.size() * subflows * 2);
     for (size_t c = 0; c < connections.size(); ++c) {
       const BundlePath path = bundles_between(fabric_, connections[c]);
-      std::array<Hop, kMostHops> hops{};
-      for (size_t h = 0; h < path.count; ++h) {
-        const size_t bundle = bundles_.number(path.links[h]);
-        hops[h] = {bundles_.first_lane(bundle), bundles_.lanes(bundle), 0};
-      }
+      Hops hops = hops_of(path);
       LaneDraws draws(seed_, c);
-      const size_t begin = slots_.size();
-      slots_.resize(begin + subflows * path.count);
-      uint32_t* slot = slots_.data() + begin;
-      if constexpr (rule == SpreadRule::kHashedApart) {
-        place_in_a_row({hops.data(), path.count}, draws, slot);
-        continue;
-      }
       for (size_t s = 0; s < subflows; ++s) {
         for (size_t h = 0; h < path.count; ++h) {
           Hop& hop = hops[h];
-          // A spine has one cable to each ToR, so inside a pod one choice names both lanes; where
-          // failed cables left fewer on one side, the draw wraps around.
-          hop.lane = path.count == 2 && h == 1 && rule != SpreadRule::kPinned
+          hop.lane = is_named_by_first(path, h) && rule != SpreadRule::kPinned
                          ? wrapped(hops[0].lane, hop.lanes)
                          : lane_by<rule>(connections[c], {hops.data(), path.count}, h, draws);
-          *slot = hop.first_slot + hop.lane;
-          ++load_[*slot++];
+          slots_.push_back(hop.first_slot + hop.lane);
+          ++load_[slots_.back()];
         }
       }
     }
   }
 
-  // The subflows of a connection on lanes that follow one another.
-  void place_in_a_row(std::span<const Hop> hops, LaneDraws& draws, uint32_t* slots) {
-    const size_t end = static_cast<size_t>(spread_.subflows) * hops.size();
-    for (size_t h = 0; h < hops.size(); ++h) {
-      const bool names_both = hops.size() == 2 && h == 1;
-      const uint32_t lanes = hops[h].lanes, first = hops[h].first_slot;
-      uint32_t lane = names_both ? 0 : draws.next(lanes);
-      for (size_t at = h; at < end; at += hops.size()) {
-        if (names_both) lane = wrapped(slots[at - 1] - hops[0].first_slot, lanes);
-        slots[at] = first + lane;
-        ++load_[first + lane];
-        lane = wrapped(lane + 1, lanes);
+  // The subflows of a connection on lanes that follow one another: of its slots only those of its
+  // first subflow are kept, and load_ counts by how much a lane differs from the one before.
+  void assign_rows(std::span<const Connection> connections) {
+    const auto subflows = static_cast<uint32_t>(spread_.subflows);
+    slots_.reserve(connections.size() * 2);
+    for (size_t c = 0; c < connections.size(); ++c) {
+      const BundlePath path = bundles_between(fabric_, connections[c]);
+      Hops hops = hops_of(path);
+      LaneDraws draws(seed_, c);
+      for (size_t h = 0; h < path.count; ++h) {
+        Hop& hop = hops[h];
+        const bool follows = is_named_by_first(path, h);
+        hop.lane = follows ? wrapped(hops[0].lane, hop.lanes) : draws.next(hop.lanes);
+        slots_.push_back(hop.first_slot + hop.lane);
+        if (!follows || hop.lanes == hops[0].lanes) {
+          count_row(hop, subflows);
+          continue;
+        }
+        for (uint32_t s = 0; s < subflows; ++s) {
+          const uint32_t lane = wrapped(wrapped(hops[0].lane + s, hops[0].lanes), hop.lanes);
+          count_row({hop.first_slot, hop.lanes, lane}, 1);
+        }
       }
     }
+    std::partial_sum(load_.begin(), load_.end(), load_.begin());
   }
 
-  static uint32_t wrapped(uint32_t lane, uint32_t lanes) {
-    return lane < lanes ? lane : lane % lanes;
+  // From the lane on, round and round the bundle. Counts below zero wrap around as sums of them do.
+  void count_row(const Hop& hop, uint32_t subflows) {
+    const uint32_t rounds = subflows / hop.lanes, rest = subflows % hop.lanes;
+    const uint32_t first = hop.first_slot, end = first + hop.lanes, begin = first + hop.lane;
+    load_[first] += rounds;
+    load_[end] -= rounds;
+    ++load_[begin];
+    if (begin + rest <= end) {
+      --load_[begin + rest];
+      return;
+    }
+    --load_[end];
+    ++load_[first];
+    --load_[begin + rest - hop.lanes];
+  }
+
+  size_t entries_of(const BundlePath& path) const {
+    return in_rows_ ? path.count : path.count * static_cast<size_t>(spread_.subflows);
+  }
+
+  // Of the next connection, by subflow and hop. Valid until the next call.
+  std::span<const uint32_t> slots_of(const BundlePath& path) {
+    const std::span<const uint32_t> kept(slots_.data() + read_, entries_of(path));
+    read_ += kept.size();
+    if (!in_rows_) return kept;
+    Hops hops = hops_of(path);
+    row_.clear();
+    for (uint32_t s = 0; s < spread_.subflows; ++s) {
+      for (size_t h = 0; h < path.count; ++h) {
+        Hop& hop = hops[h];
+        hop.lane = is_named_by_first(path, h) ? wrapped(hops[0].lane, hop.lanes)
+                                              : wrapped(kept[h] - hop.first_slot + s, hop.lanes);
+        row_.push_back(hop.first_slot + hop.lane);
+      }
+    }
+    return row_;
   }
 
   template <SpreadRule rule>
@@ -195,7 +248,7 @@ class Spreading {
     switch (rule) {
       case SpreadRule::kEven:
       case SpreadRule::kHashed:
-      case SpreadRule::kHashedApart:  // see place_in_a_row()
+      case SpreadRule::kHashedApart:  // see assign_rows()
         return draws.next(lanes);
       case SpreadRule::kPinned:
         // Above the ToRs there are more destinations than ports of one rack.
@@ -237,9 +290,11 @@ class Spreading {
   const LaneBundles& bundles_;
   const LaneSpread& spread_;
   const uint64_t seed_;
-  std::vector<uint32_t> load_;   // subflows on each lane
+  const bool in_rows_;           // subflows of a connection take lanes one after another
+  std::vector<uint32_t> load_;   // subflows on each lane, and none at the end
   std::vector<uint32_t> most_;   // of the lanes of each bundle
   std::vector<uint32_t> slots_;  // by connection, subflow and hop: the lane in load_
+  std::vector<uint32_t> row_;    // the same of a connection that takes lanes in a row
   std::vector<uint32_t> port_;   // of a GPU at its ToR
   double shares_of_ = 0;         // how many subflows fill a lane, in the list below
   std::vector<double> share_;    // by load of a lane: what a subflow gets
@@ -383,9 +438,7 @@ std::vector<std::vector<LaneHop>> subflow_lanes(const Fabric& fabric, const Lane
   Spreading lanes(fabric, bundles, spread, seed);
   lanes.assign(connections);
   std::vector<std::vector<LaneHop>> hops;
-  for (const Connection& c : connections) {
-    for (int64_t s = 0; s < spread.subflows; ++s) hops.push_back(lanes.hops_of(c));
-  }
+  for (const Connection& c : connections) lanes.append_hops(c, hops);
   return hops;
 }
 
