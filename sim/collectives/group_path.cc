@@ -171,8 +171,8 @@ void append_ports(const Fabric& fabric, std::span<const GpuId> members, const Co
   for (const GpuId gpu : members) append_both(fabric.nodes()[fabric.nic_of(gpu)]);
 }
 
-// The same over the routes of a mesh: of all pairs those that pass each link, over the partners of a
-// member. Complexity: the square of the members.
+// The same over the routes of a mesh: of all pairs those that pass each link, over the partners of
+// a member. Complexity: the square of the members.
 void append_exchange_over_mesh(const Fabric& fabric, std::span<const GpuId> members,
                                int64_t partners, int64_t nic_crossings,
                                std::vector<Crossing>& out) {
@@ -191,7 +191,8 @@ void append_exchange_over_mesh(const Fabric& fabric, std::span<const GpuId> memb
 }
 
 // All-reduces in the switches. Part i of the vector is that of the members with number i on their
-// hosts, and goes up a tree of its own: each switch sends one sum up and one down, until it has all.
+// hosts, and goes up a tree of its own: each switch sends one sum up and one down, until it has
+// all.
 void append_reduction_trees(const Fabric& fabric, std::span<const GpuId> members,
                             std::vector<Crossing>& out) {
   std::vector<std::vector<NodeId>> parts(fabric.gpus_per_host());
@@ -394,9 +395,14 @@ void append_point_to_point_path(const Fabric& fabric, GpuId a, GpuId b,
     append(fabric.nvlink_out(a));
     append(fabric.nvlink_in(b));
   } else {
-    std::vector<LinkId> route;
-    fabric.append_route(a, b, route);
-    for (const LinkId link : route) append(link);
+    const auto& nodes = fabric.nodes();
+    const NodeId tor = fabric.tor_of(a);
+    for (NodeId from = fabric.node_of(a), to = fabric.node_of(b); from != tor;
+         from = nodes[from].parent, to = nodes[to].parent) {
+      append(nodes[from].up);
+      append(nodes[to].down());
+    }
+    count_edge_above_tors(fabric, a, b, out);
   }
   sort_and_merge(out, begin);
 }

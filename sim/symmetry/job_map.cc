@@ -100,6 +100,12 @@ class JobMapper {
   // Of a group that is turned in itself, the first link of each orbit.
   void append_path(const Lane& lane, std::span<const GpuId> gpus, const CollectivePlan& plan) {
     const bool lists_all = lane.alike == blocks_.ranks;
+    if (!lists_all && plan.nic_crossings == 0 && plan.algorithm == Algorithm::kRing) {
+      // Ports in hosts: nothing that one member crosses depends on the others.
+      first_gpus_.clear();
+      for (size_t i = 0; i < gpus.size(); i += blocks_.ranks) first_gpus_.push_back(gpus[i]);
+      return append_group_path(machine_.fabric, first_gpus_, plan, path_);
+    }
     append_group_path(machine_.fabric, gpus, plan, path_);
     if (lists_all) return;
     list_first_links(gpus);
@@ -241,8 +247,10 @@ class JobMapper {
     }
     // A link that carries nothing for a while, or at all, is no bound that a constant can state.
     for (const CapacityChange& change : machine_.changes) shared[kind_of(change.link)] = true;
-    for (size_t l = 0; l < machine_.capacity.size(); ++l) {
-      if (machine_.capacity[LinkId(l)] == Bandwidth()) shared[kind_of(LinkId(l))] = true;
+    if (carries_nothing_somewhere()) {
+      for (size_t l = 0; l < machine_.capacity.size(); ++l) {
+        if (machine_.capacity[LinkId(l)] == Bandwidth()) shared[kind_of(LinkId(l))] = true;
+      }
     }
     // What leaves the hosts of a job may meet another job's.
     for (size_t k = 0; k < kLinkKinds; ++k) {
@@ -254,6 +262,13 @@ class JobMapper {
       unshared[k] = users[k] == 1 && !shared[k] && !is_mesh_link(static_cast<LinkKind>(k));
     }
     return unshared;
+  }
+
+  // No early end, so that a compiler looks at many links at a time: there hardly ever is one.
+  bool carries_nothing_somewhere() const {
+    bool found = false;
+    for (const Bandwidth capacity : machine_.capacity) found |= capacity == Bandwidth();
+    return found;
   }
 
   static bool is_of_host(size_t kind) {
@@ -309,7 +324,8 @@ class JobMapper {
   JobMap map_;
   std::vector<RankId> ranks_;
   std::vector<GpuId> members_;
-  std::vector<Crossing> path_;  // of the instance at hand
+  std::vector<Crossing> path_;     // of the instance at hand
+  std::vector<GpuId> first_gpus_;  // of the blocks of a group
   std::vector<LinkId> first_links_;
   std::optional<LaneBundles> bundles_;
 };
