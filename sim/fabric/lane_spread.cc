@@ -301,30 +301,46 @@ class Spreading {
   size_t read_ = 0;
 };
 
-// How many subflows at their part of a NIC fill a lane: nearly always as many as for the connection
-// before.
+// How many subflows at their part of a NIC fill a lane: as many as for the connection before where
+// NIC and uplink are of the same runs of cables, as they nearly always are.
 class LaneFill {
  public:
   LaneFill(const Fabric& fabric, int64_t sharing, const LaneSpread& spread)
       : fabric_(fabric), subflows_(static_cast<double>(spread.subflows * sharing)) {}
 
   double of(const Connection& c) {
-    const Link nic = fabric_.links()[fabric_.nodes()[fabric_.nic_of(c.from)].up];
-    const Link up = fabric_.links()[fabric_.nodes()[fabric_.tor_of(c.from)].up];
-    if (nic.capacity != nic_ || up.capacity != up_ || up.width != width_) {
-      nic_ = nic.capacity;
-      up_ = up.capacity;
-      width_ = up.width;
-      fill_ = up_.gigabytes_per_second() / width_ / nic_.gigabytes_per_second() * subflows_;
+    const LinkId nic = fabric_.nodes()[fabric_.nic_of(c.from)].up;
+    const LinkId up = fabric_.nodes()[fabric_.tor_of(c.from)].up;
+    if (!nics_.holds(nic) || !uplinks_.holds(up)) {
+      nics_ = run_of(nic);
+      uplinks_ = run_of(up);
+      const double lane = uplinks_.cables.capacity.gigabytes_per_second() / uplinks_.cables.width;
+      fill_ = lane / nics_.cables.capacity.gigabytes_per_second() * subflows_;
     }
     return fill_;
   }
 
  private:
+  struct Run {
+    CableRun cables;
+    size_t end = 0;  // the cable after it
+    bool holds(LinkId link) const {
+      return link.index() / 2 >= cables.first && link.index() / 2 < end;
+    }
+  };
+  Run run_of(LinkId link) const {
+    const std::span<const CableRun> runs = fabric_.cable_runs();
+    size_t end = fabric_.tree_cables();
+    for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+      if (link.index() / 2 >= run->first) return {*run, end};
+      end = run->first;
+    }
+    return {};
+  }
+
   const Fabric& fabric_;
   const double subflows_;
-  Bandwidth nic_, up_;
-  uint32_t width_ = 0;
+  Run nics_, uplinks_;
   double fill_ = 0;
 };
 
