@@ -2,7 +2,7 @@
 //
 // Where transfers run and which ranks are alike depends on the rank grid, the pattern of transfers
 // and uneven loads, not on sizes or times. Plans that differ in micro-batches, recomputation or
-// order of passes share it, and at 16,384 GPUs it is two thirds of the work of a step.
+// order of passes share it, and at 16,384 GPUs it is a quarter of the work of a step.
 //
 //   FoldedJobs jobs;                             // of one machine
 //   FoldedJob job = jobs.of(graph, machine);     // what fold(classify(map_job())) is
