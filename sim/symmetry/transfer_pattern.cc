@@ -21,10 +21,19 @@ GroupLoad load_of(const Work& work, const GroupShape& shape, const NcclTuning& t
           plan.nvlink_crossings, plan.disk_crossings};
 }
 
-std::vector<ProgramId> peers_of(const Program& program, const TypedVector<WorkId, Work>& works) {
+// There are many more ops than works, and a work is large: whether it is a send is kept in a byte.
+TypedVector<WorkId, uint8_t> sends_of(const TypedVector<WorkId, Work>& works) {
+  TypedVector<WorkId, uint8_t> is_send;
+  is_send.reserve(works.size());
+  for (const Work& work : works) is_send.push_back(work.kind == WorkKind::kSend ? 1 : 0);
+  return is_send;
+}
+
+std::vector<ProgramId> peers_of(const Program& program,
+                                const TypedVector<WorkId, uint8_t>& is_send) {
   std::vector<ProgramId> peers;
   for (const Op& op : program.ops) {
-    if (works[op.work].kind != WorkKind::kSend) continue;
+    if (is_send[op.work] == 0) continue;
     if (std::find(peers.begin(), peers.end(), op.peer) == peers.end()) peers.push_back(op.peer);
   }
   std::sort(peers.begin(), peers.end());
@@ -81,8 +90,9 @@ GraphPattern transfer_pattern(const OpGraph& graph, const NcclTuning& tuning, Gr
     if (same == static_cast<ptrdiff_t>(lanes.size())) lanes.push_back(std::move(lane));
     out.collectives_of[WorkId(w)] = static_cast<uint32_t>(same);
   }
+  const TypedVector<WorkId, uint8_t> is_send = sends_of(graph.works);
   for (const Program& program : graph.programs) {
-    out.pattern.peers.push_back(peers_of(program, graph.works));
+    out.pattern.peers.push_back(peers_of(program, is_send));
   }
   return out;
 }
