@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -109,7 +110,6 @@ class Draw {
 
 // Hosts of one kind in racks and pods that bind or not, with rails or without.
 std::vector<std::string> random_job(Draw& draw) {
-  const std::string dp_inner = "parallel.order=[DP, TP, CP, PP]";
   const SmallPlan plan{.tp = draw.of({1, 2, 4, 6, 8, 16}),
                        .cp = draw.of({1, 1, 2, 4}),
                        .pp = draw.of({1, 2, 4}),
