@@ -12,6 +12,9 @@
 // What has to hold: all that reaches a rank from outside catches it up first; a rank never sleeps
 // through the end of an op that somebody outside waits for; after each event, every rank it reached
 // plans anew.
+//
+// A transfer of its own over links that others may use is passed like the others as long as nobody
+// uses them (own_transfers.cc); while somebody does, a rank does not sleep through its start.
 #include <algorithm>
 #include <bit>
 #include <tuple>
@@ -20,47 +23,30 @@
 #include "sim/executor/step_run.h"
 
 namespace herdsim {
-namespace {
-
-constexpr auto kCompute = static_cast<size_t>(Stream::kCompute);
-
-// Among ranks of one class, over links that nobody else uses.
-bool is_alone(const FoldedTransfer& transfer) {
-  return transfer.members == 1 && transfer.crossings == 0;
-}
-
-}  // namespace
 
 // -- What is local
 
-// A stream is local where all its transfers are.
 std::vector<LocalFacts> StepRun::local_works(RankClassId rank) const {
-  std::array<bool, kStreams> is_local{};
-  std::fill_n(is_local.begin(), kLocalStreams, true);
-  const auto runs_alone = [&](WorkId work) {
-    const FoldedLane& lane = job_.lanes[job_.lane_of_work[work]];
-    return is_alone(lane.transfers[lane.transfer_of[rank.index()]]);
-  };
   std::vector<LocalFacts> facts;
   for (size_t w = 0; w < graph_.works.size(); ++w) {
     const Work& work = graph_.works[WorkId(w)];
     const Uneven uneven = costs_.works[WorkId(w)].uneven;
-    facts.push_back({.stream = static_cast<uint8_t>(work.stream),
-                     .is_transfer = work.kind == WorkKind::kCollective,
-                     .is_uneven = uneven != Uneven::kNot &&
-                                  !graph_.uneven[static_cast<size_t>(uneven)].empty()});
-    if (work.kind == WorkKind::kCompute) continue;
-    is_local[static_cast<size_t>(work.stream)] &=
-        work.kind == WorkKind::kCollective && runs_alone(WorkId(w));
+    facts.push_back(
+        {.stream = static_cast<uint8_t>(work.stream),
+         .is_local = local_streams_.is_local(rank, static_cast<size_t>(work.stream)),
+         .is_transfer = work.kind == WorkKind::kCollective,
+         .is_uneven = uneven != Uneven::kNot &&
+                      !graph_.uneven[static_cast<size_t>(uneven)].empty()});
   }
-  for (LocalFacts& work : facts) work.is_local = is_local[work.stream];
   return facts;
 }
 
 void StepRun::plan_local_runs() {
   local_.resize(job_.ranks.size());
+  alone_.resize(job_.ranks.size());
+  lone_bytes_.assign(job_.capacity.size(), Bytes());
   std::vector<std::pair<ProgramId, std::vector<LocalFacts>>> ordered;  // as orders_
-  using Alike = std::tuple<double, std::vector<std::tuple<ptrdiff_t, uint32_t, Bandwidth>>>;
+  using Alike = std::pair<double, std::vector<std::tuple<WorkId, Duration, int64_t>>>;
   std::vector<Alike> alike;
   std::vector<size_t> order_of;
   for (size_t r = 0; r < local_.size(); ++r) {
@@ -68,14 +54,15 @@ void StepRun::plan_local_runs() {
     LocalRun& local = local_[rank];
     const ProgramId program = job_.ranks[rank].program;
     std::vector<LocalFacts> works = local_works(rank);
-    for (const LocalFacts& work : works) {
-      if (work.is_local) local.local_streams |= 1U << work.stream;
-    }
     Alike like{job_.ranks[rank].compute_factor, {}};
-    for (const FoldedLane& lane : job_.lanes) {
-      const FoldedTransfer& transfer = lane.transfers[lane.transfer_of[r]];
-      if (!is_alone(transfer)) continue;
-      std::get<1>(like).emplace_back(&lane - job_.lanes.data(), transfer.shape, transfer.own_bound);
+    alone_[rank].resize(works.size());
+    for (size_t w = 0; w < works.size(); ++w) {
+      if (!works[w].is_local || !works[w].is_transfer) continue;
+      const WorkId work(w);
+      const FoldedTransfer& transfer = own_transfer(rank, job_.lane_of_work[work]);
+      const CollectivePlan& plan = plans_[w][transfer.shape];
+      alone_[rank][w] = alone_time(plan, job_.lanes[job_.lane_of_work[work]], transfer);
+      like.second.emplace_back(work, alone_[rank][w], plan.channels);
     }
     const auto kind = std::find(alike.begin(), alike.end(), like);
     local.alike = static_cast<uint32_t>(kind - alike.begin());
@@ -100,12 +87,22 @@ inline const LocalSegment* StepRun::segment_after(RankClassId rank,
   const StretchShape& shape = shapes_[stretch.shape];
   const LocalSegment* segment = shape.segment_after(ops_done);
   if (segment == nullptr || !segment->is_whole) return nullptr;
+  if (local_[rank].others != 0 && meets_others(rank, shape, *segment)) return nullptr;
   for (uint32_t o = 0; o < segment->outside; ++o) {
     const int32_t place = shape.outside[segment->first_outside + o];
     if (!programs_.is_done(rank, OpId(stretch.first_op + static_cast<uint32_t>(place))))
       return nullptr;
   }
   return segment;
+}
+
+// Whether the segment has transfers over links that others use now.
+bool StepRun::meets_others(RankClassId rank, const StretchShape& shape,
+                           const LocalSegment& segment) const {
+  const auto first = shape.transfers.begin() + segment.first_transfer;
+  return std::any_of(first, first + segment.transfers, [&](WorkId work) {
+    return own_transfer(rank, job_.lane_of_work[work]).crossings != 0;
+  });
 }
 
 // What is known of segments, by shape.
@@ -272,12 +269,11 @@ Instant StepRun::next_wake(RankClassId rank) {
   for (uint32_t left = local.running; left != 0; left &= left - 1) {
     when = std::min(when, local.ends[static_cast<size_t>(std::countr_zero(left))]);
   }
-  if (!std::has_single_bit(local.running)) return when;
+  if (!std::has_single_bit(local.running | local.in_network)) return when;
   const auto stream = static_cast<size_t>(std::countr_zero(local.running));
   int64_t sms_lost = ranks_[rank].sms_lost;
   if (stream != kCompute) {
-    const FoldedLane& lane = job_.lanes[local.lane[stream]];
-    const FoldedTransfer& transfer = lane.transfers[lane.transfer_of[rank.index()]];
+    const FoldedTransfer& transfer = own_transfer(rank, local.lane[stream]);
     const WorkId work = programs_.work(rank, programs_.next(rank, stream));
     sms_lost -= plans_[work.index()][transfer.shape].channels * lost_to_a_channel_;
   }

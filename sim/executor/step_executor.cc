@@ -23,7 +23,8 @@ class SharedSteps {
     for (const SharingJob& j : jobs) {
       steps_.push_back(std::make_unique<StepRun>(engine_, network_, j.graph, j.costs, j.job,
                                                  j.tuning, j.sms,
-                                                 ExecutionChoice{.traced = j.traced, .op_by_op = j.op_by_op}));
+                                                 ExecutionChoice{.traced = j.traced, .op_by_op = j.op_by_op},
+                                                 SharedLinks::kNeverLocal));
     }
     outcomes_.resize(jobs.size());
   }
@@ -78,7 +79,7 @@ StepOutcome execute_step(const OpGraph& graph, const CostedGraph& costs, const F
                          const NcclTuning& tuning, const Multiprocessors& sms, const ExecutionChoice& choice) {
   Engine engine;
   FluidNetwork network(engine, job.capacity.values(), LinkAccounting::kOn);
-  StepRun step(engine, network, graph, costs, job, tuning, sms, choice);
+  StepRun step(engine, network, graph, costs, job, tuning, sms, choice, SharedLinks::kMayBeLocal);
   for (const CapacityChange& change : job.changes) {
     engine.after(change.at,
                  [&network, to = &change] { network.set_capacity(to->link, to->capacity); });

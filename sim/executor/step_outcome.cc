@@ -16,8 +16,10 @@ StepOutcome StepRun::outcome() {
   outcome_.events = engine_.events_run();
   outcome_.is_cut_off = !network_.stalled().empty();
   list_runs();
+  if (runs_ahead_) add_lone_bytes();
   for (size_t l = 0; l < job_.capacity.size(); ++l) {
-    outcome_.link_bytes.push_back(network_.carried(LinkId(l)));
+    outcome_.link_bytes.push_back(network_.carried(LinkId(l)) +
+                                  (runs_ahead_ ? lone_bytes_[LinkId(l)] : Bytes()));
   }
   return std::move(outcome_);
 }

@@ -10,7 +10,6 @@
 namespace herdsim {
 namespace {
 
-constexpr size_t kCompute = static_cast<size_t>(Stream::kCompute);
 constexpr int64_t kWholeSm = Multiprocessors::kParts;
 
 }  // namespace
@@ -20,7 +19,7 @@ constexpr int64_t kWholeSm = Multiprocessors::kParts;
 
 StepRun::StepRun(Engine& engine, FluidNetwork& network, const OpGraph& graph,
                  const CostedGraph& costs, const FoldedJob& job, const NcclTuning& tuning, const Multiprocessors& sms,
-                 const ExecutionChoice& choice)
+                 const ExecutionChoice& choice, SharedLinks shared)
     : graph_(graph),
       costs_(costs),
       job_(job),
@@ -34,7 +33,10 @@ StepRun::StepRun(Engine& engine, FluidNetwork& network, const OpGraph& graph,
       shapes_(graph.works.size()) {
   plan_transfers(tuning, choice.free_transfers);
   runs_ahead_ = !choice.op_by_op && !choice.keep_records && choice.traced.empty();
-  if (runs_ahead_) plan_local_runs();
+  if (runs_ahead_) {
+    local_streams_ = LocalStreams(graph, job, network, shared);
+    plan_local_runs();
+  }
   for (const FoldedLane& lane : job.lanes) {
     transfers_.emplace_back(lane.transfers.size());
     runs_.emplace_back(lane.transfers.size());
@@ -120,7 +122,7 @@ inline void StepRun::finish(RankClassId rank, size_t stream, Instant started) {
     LocalRun& local = local_[rank];
     count_done(rank, 1);
     local.running &= ~(1U << stream);
-    if (local.running == 0) pass_segments(rank);
+    if ((local.running | local.in_network) == 0) pass_segments(rank);
   }
   advance(rank);
 }
@@ -294,30 +296,34 @@ void StepRun::arrive(RankClassId rank, OpId op) {
 }
 
 void StepRun::start_collective(uint32_t lane_index, uint32_t index) {
+  const TransferState& state = transfers_[lane_index][index];
+  const auto stream = static_cast<size_t>(programs_.facts(state.work).stream);
+  if (is_local(state.last, stream)) return start_own(state.last, stream, lane_index, index);
   const FoldedLane& lane = job_.lanes[lane_index];
   const FoldedTransfer& transfer = lane.transfers[index];
-  const TransferState& state = transfers_[lane_index][index];
   const CollectivePlan& plan = plans_[state.work.index()][transfer.shape];
-  const auto stream = static_cast<size_t>(programs_.facts(state.work).stream);
-  if (is_local(state.last, stream)) {
-    LocalRun& local = local_[state.last];
-    lose_sms(state.last, plan.channels);
-    book(state.last);
-    local.ends[stream] = now_ + alone_time(plan, transfer);
-    local.lane[stream] = lane_index;
-    local.running |= 1U << stream;
-    return;
-  }
   HERDSIM_CHECK(now_ == engine_.now()) << "a transfer with others starts in the past";
   for (const RankClassId member : lane.members_of(transfer)) {
     hold_sms(member, plan.channels);
     book(member);
   }
-  move(plan, transfer, lane, [this, lane_index, index] {
+  move(plan, lane_index, index, [this, lane_index, index] {
     begin_event();
     end_collective(lane_index, index);
     end_event();
   });
+}
+
+// Of the rank alone: own_transfers.cc.
+inline void StepRun::start_own(RankClassId rank, size_t stream, uint32_t lane, uint32_t index) {
+  LocalRun& local = local_[rank];
+  const WorkId work = transfers_[lane][index].work;
+  lose_sms(rank, plans_[work.index()][job_.lanes[lane].transfers[index].shape].channels);
+  book(rank);
+  local.ends[stream] = now_ + alone_[rank][work.index()];
+  local.lane[stream] = lane;
+  local.running |= 1U << stream;
+  if (local.others != 0) enter_network(rank, stream);
 }
 
 void StepRun::end_collective(uint32_t lane_index, uint32_t index) {
@@ -342,22 +348,34 @@ void StepRun::end_collective(uint32_t lane_index, uint32_t index) {
   }
 }
 
-inline Duration StepRun::alone_time(const CollectivePlan& plan, const FoldedTransfer& transfer) {
+// Of a transfer whose links nobody else uses.
+Duration StepRun::alone_time(const CollectivePlan& plan, const FoldedLane& lane,
+                             const FoldedTransfer& transfer) const {
   if (plan.volume == Bytes(0)) return plan.latency;
-  return plan.latency + plan.volume / std::min(plan.rate_cap, transfer.own_bound);
+  const Bandwidth bound = std::min(plan.rate_cap, transfer.own_bound);
+  return plan.latency + plan.volume / network_.rate_alone(lane.path(transfer), bound);
 }
 
 // The volume at the rate it gets, then the latency. A transfer that shares no link needs no
 // network.
 template <class Done>
-void StepRun::move(const CollectivePlan& plan, const FoldedTransfer& transfer,
-                   const FoldedLane& lane, Done done) {
+void StepRun::move(const CollectivePlan& plan, uint32_t lane_index, uint32_t index, Done done) {
+  const FoldedLane& lane = job_.lanes[lane_index];
+  const FoldedTransfer& transfer = lane.transfers[index];
   if (transfer.crossings == 0 || plan.volume == Bytes(0)) {
-    engine_.after(alone_time(plan, transfer), done);
+    engine_.after(alone_time(plan, lane, transfer), done);
     return;
   }
+  const std::vector<RankClassId>& met = local_streams_.met_by(lane_index, index);
+  for (const RankClassId rank : met) {
+    give_way(rank);
+    ++local_[rank].others;
+  }
   network_.start(plan.volume, lane.path(transfer), std::min(plan.rate_cap, transfer.own_bound),
-                 [this, latency = plan.latency, done] { engine_.after(latency, done); });
+                 [this, latency = plan.latency, met = &met, done] {
+                   for (const RankClassId rank : *met) --local_[rank].others;
+                   engine_.after(latency, done);
+                 });
 }
 
 // -- Messages
@@ -380,15 +398,14 @@ inline StepRun::MessageRoute StepRun::route_of(RankClassId sender, OpId op) cons
 void StepRun::start_send(RankClassId sender, OpId op) {
   HERDSIM_CHECK(now_ == engine_.now()) << "a message is sent in the past";
   const MessageRoute route = route_of(sender, op);
-  const FoldedLane& lane = job_.lanes[route.lane];
-  const FoldedTransfer& transfer = lane.transfers[lane.transfer_of[sender.index()]];
   hold_sms(sender, route.plan.channels);
   hold_sms(route.receiver, route.plan.channels);
   const OpId receive = programs_.op(sender, op).receive;
   take_off(route.receiver, receive);
   book(route.receiver);
   const Instant started = now_;
-  move(route.plan, transfer, lane, [this, sender, op, started] {
+  move(route.plan, route.lane, job_.lanes[route.lane].transfer_of[sender.index()],
+       [this, sender, op, started] {
     begin_event();
     end_send(sender, op, started);
     end_event();

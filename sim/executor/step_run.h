@@ -1,7 +1,7 @@
 // One job's step on an engine and a network that other jobs may share: what step_executor.h
 // promises, event by event.
 //
-//   StepRun step(engine, network, graph, costs, job, tuning, sms, {});
+//   StepRun step(engine, network, graph, costs, job, tuning, sms, {}, SharedLinks::kMayBeLocal);
 //   step.begin();
 //   engine.run();
 //   StepOutcome outcome = step.outcome();
@@ -15,6 +15,7 @@
 #include "sim/base/inline_callback.h"
 #include "sim/engine/engine.h"
 #include "sim/executor/local_order.h"
+#include "sim/executor/local_streams.h"
 #include "sim/executor/rank_programs.h"
 #include "sim/executor/step_executor.h"
 #include "sim/network/fluid_network.h"
@@ -23,9 +24,12 @@ namespace herdsim {
 
 class StepRun {
  public:
-  // Engine, network and what the job is made of must outlive this object.
+  // Engine, network and what the job is made of must outlive this object. SharedLinks::kMayBeLocal
+  // only where nobody else starts transfers on the network or changes its links, but for the job's
+  // own changes.
   StepRun(Engine& engine, FluidNetwork& network, const OpGraph& graph, const CostedGraph& costs,
-          const FoldedJob& job, const NcclTuning& tuning, const Multiprocessors& sms, const ExecutionChoice& choice);
+          const FoldedJob& job, const NcclTuning& tuning, const Multiprocessors& sms, const ExecutionChoice& choice,
+          SharedLinks shared);
   StepRun(const StepRun&) = delete;
   StepRun& operator=(const StepRun&) = delete;
 
@@ -40,6 +44,7 @@ class StepRun {
 
  private:
   static constexpr uint32_t kUntraced = UINT32_MAX;
+  static constexpr auto kCompute = static_cast<size_t>(Stream::kCompute);
 
   // What a rank's GPU does, and its account.
   struct RankState {
@@ -64,7 +69,9 @@ class StepRun {
     uint32_t alike = 0;                 // ranks of one number take the same for the same segment
     std::array<Instant, kLocalStreams> ends{};  // of what runs, by stream
     std::array<uint32_t, kLocalStreams> lane{};
-    uint32_t local_streams = 0, running = 0;  // bits, by stream
+    uint32_t running = 0;                     // bits, by stream
+    uint32_t in_network = 0;                  // likewise: has met others, and ends by an event
+    uint32_t others = 0;  // transfers on links that the rank's local ones use
     uint32_t stretch = 0, done = 0;           // of it, local ops
     bool is_touched = false;
     EventId wake;
@@ -120,7 +127,7 @@ class StepRun {
   void plan_local_runs();
   std::vector<LocalFacts> local_works(RankClassId rank) const;
   bool is_local(RankClassId rank, size_t stream) const {
-    return runs_ahead_ && stream < kLocalStreams && (local_[rank].local_streams >> stream & 1) != 0;
+    return runs_ahead_ && local_streams_.is_local(rank, stream);
   }
   // Of the stretch that the rank is in.
   const StretchShape& shape_at(RankClassId rank) const {
@@ -128,6 +135,7 @@ class StepRun {
     return shapes_[local.order->stretches()[local.stretch].shape];
   }
   const LocalSegment* segment_after(RankClassId rank, const LocalOrder::Stretch& stretch, uint32_t ops_done) const;
+  bool meets_others(RankClassId rank, const StretchShape& shape, const LocalSegment& segment) const;
   void count_done(RankClassId rank, uint32_t ops);
   std::vector<SegmentRun>& runs_with(uint32_t alike, int64_t sms_lost);
   void begin_event();
@@ -142,6 +150,15 @@ class StepRun {
   void plan_wake(RankClassId rank);
   Instant next_wake(RankClassId rank);
   void wake(RankClassId rank);
+  // Transfers of its own over links that others may use
+  void start_own(RankClassId rank, size_t stream, uint32_t lane, uint32_t index);
+  void give_way(RankClassId rank);
+  void enter_network(RankClassId rank, size_t stream);
+  void leave_network(RankClassId rank, size_t stream);
+  void add_lone_bytes();
+  const FoldedTransfer& own_transfer(RankClassId rank, uint32_t lane) const {
+    return job_.lanes[lane].transfers[job_.lanes[lane].transfer_of[rank.index()]];
+  }
 
   // Compute
   void start_compute(RankClassId rank, OpId op);
@@ -158,10 +175,10 @@ class StepRun {
   void arrive(RankClassId rank, OpId op);
   void start_collective(uint32_t lane_index, uint32_t index);
   void end_collective(uint32_t lane_index, uint32_t index);
-  static Duration alone_time(const CollectivePlan& plan, const FoldedTransfer& transfer);
+  Duration alone_time(const CollectivePlan& plan, const FoldedLane& lane,
+                      const FoldedTransfer& transfer) const;
   template <class Done>
-  void move(const CollectivePlan& plan, const FoldedTransfer& transfer, const FoldedLane& lane,
-            Done done);
+  void move(const CollectivePlan& plan, uint32_t lane_index, uint32_t index, Done done);
   void count_run(uint32_t lane, uint32_t transfer, WorkId work, Instant started);
   void list_runs();
 
@@ -197,6 +214,9 @@ class StepRun {
   TypedVector<RankClassId, uint32_t> trace_of_;
   // Ahead of the clock, where that is done.
   bool runs_ahead_ = false;
+  LocalStreams local_streams_;
+  TypedVector<RankClassId, std::vector<Duration>> alone_;  // of local transfers, by work
+  TypedVector<LinkId, Bytes> lone_bytes_;  // beside those that the network counts
   StretchShapes shapes_;
   std::vector<LocalOrder> orders_;
   TypedVector<RankClassId, LocalRun> local_;

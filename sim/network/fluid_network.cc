@@ -53,6 +53,24 @@ TransferId FluidNetwork::start(Bytes volume, std::span<const Crossing> path, Ban
   return TransferId(flow, transfer.serial);
 }
 
+TransferId FluidNetwork::start_under_way(Bytes volume, std::span<const Crossing> path,
+                                         Bandwidth rate_cap, Duration since,
+                                         InlineCallback on_done) {
+  const TransferId id = start(volume, path, rate_cap, std::move(on_done));
+  Transfer& transfer = transfers_[id.flow_];
+  transfer.left -=
+      Nanobytes{rate_alone(path, rate_cap).bytes_per_second()} * since.nanoseconds();
+  HERDSIM_CHECK(transfer.left > 0) << "a transfer that has ended is under way";
+  return id;
+}
+
+Bandwidth FluidNetwork::rate_alone(std::span<const Crossing> path, Bandwidth rate_cap) const {
+  for (const Crossing& crossing : path) {
+    rate_cap = std::min(rate_cap, sharing_.capacity(crossing.link) / crossing.count);
+  }
+  return rate_cap;
+}
+
 bool FluidNetwork::stop(TransferId id) {
   Transfer* transfer = find(id);
   if (transfer == nullptr) return false;

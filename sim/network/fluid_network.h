@@ -61,6 +61,12 @@ class FluidNetwork {
   // steady state.
   TransferId start(Bytes volume, std::span<const Crossing> path, Bandwidth rate_cap,
                    InlineCallback on_done);
+  // One that began `since` ago and has met nobody: so much of it has passed as rate_alone() says.
+  // Requires: volume > 0; something of it is left.
+  TransferId start_under_way(Bytes volume, std::span<const Crossing> path, Bandwidth rate_cap,
+                             Duration since, InlineCallback on_done);
+  // The rate of a transfer as long as what runs beside it on its links leaves room for it.
+  Bandwidth rate_alone(std::span<const Crossing> path, Bandwidth rate_cap) const;
   // Gives up a transfer: its callback is dropped and will not run. False if it has ended already.
   bool stop(TransferId id);
   // Transfers in flight speed up or slow down from this instant on; zero stalls them until it is

@@ -68,7 +68,7 @@ class Drawn {
     const std::vector<std::string> names = schedule_names();
     SmallPlan plan{
         .tp = one_of<int64_t>({1, 2, 4, 8}),
-        .cp = one_of<int64_t>({1, 1, 1, 2}),
+        .cp = one_of<int64_t>({1, 2, 4}),
         .pp = one_of<int64_t>({1, 2, 4}),
         .dp = one_of<int64_t>({1, 2, 8}),
         .micro_batches = one_of<int64_t>({4, 8, 16}),
@@ -91,9 +91,13 @@ class Drawn {
     add({"parallel.shard=NONE", "parallel.shard=ZERO1", "parallel.shard=ZERO2",
          "parallel.shard=ZERO3"});
     add({"", "", "parallel.sequence_parallel=false"});
+    add({"", "parallel.context=RING", "parallel.context=ALL_TO_ALL"});
+    add({"", "", "parallel.order=[CP,TP,DP,PP]"});
     add({"", "training.recompute=FULL", "training.recompute=SELECTIVE"});
     add({"", "", "cluster.nic_gigabits_per_second=20"});
     add({"", "", "cluster.degraded={gpu: 0 compute_factor: 0.8}"});
+    add({"", "", "cluster.degraded={gpu: 1 nic_factor: 0.3}",
+         "cluster.degraded={gpu: 1 nic_factor: 0.1 at_s: 0.002 for_s: 0.01}"});
     add({"", "", "training.documents={mean_tokens: 1000 sigma: 1.2}"});
     add({"", "", "other_traffic.tor_uplinks=0.5"});
     return sets;
