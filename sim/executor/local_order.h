@@ -74,6 +74,11 @@ struct StretchShape {
   const LocalSegment* segment_after(uint32_t ops_done) const {
     return segment_at[ops_done] == kNone ? nullptr : &segments[segment_at[ops_done]];
   }
+  // The one that the next op is in, by local ops before it. Requires: it is not the end.
+  const LocalSegment& segment_with(uint32_t ops_done) const {
+    while (segment_at[ops_done] == kNone) --ops_done;
+    return segments[segment_at[ops_done]];
+  }
   // Whether so many ops end at a meeting that nobody outside waits for.
   bool goes_on_after(uint32_t ops_done) const {
     const uint32_t next = segment_at[ops_done];

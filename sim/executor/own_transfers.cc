@@ -25,8 +25,7 @@ void StepRun::enter_network(RankClassId rank, size_t stream) {
   const FoldedLane& lane = job_.lanes[local.lane[stream]];
   const FoldedTransfer& transfer = own_transfer(rank, local.lane[stream]);
   if (transfer.crossings == 0) return;
-  const TransferState& state =
-      transfers_[local.lane[stream]][lane.transfer_of[rank.index()]];
+  const TransferState& state = transfers_[local.lane[stream]][lane.transfer_of[rank.index()]];
   const CollectivePlan& plan = plans_[state.work.index()][transfer.shape];
   HERDSIM_CHECK(now_ == engine_.now()) << "a transfer meets others in the past";
   if (plan.volume == Bytes(0) || local.ends[stream] <= now_ + plan.latency) return;
@@ -52,8 +51,7 @@ void StepRun::leave_network(RankClassId rank, size_t stream) {
   const FoldedTransfer& transfer = own_transfer(rank, lane);
   const WorkId work = programs_.work(rank, programs_.next(rank, stream));
   for (const Crossing& crossing : job_.lanes[lane].path(transfer)) {
-    lone_bytes_[crossing.link] -=
-        plans_[work.index()][transfer.shape].volume * crossing.count;
+    lone_bytes_[crossing.link] -= plans_[work.index()][transfer.shape].volume * crossing.count;
   }
   end_local(rank, stream);
 }

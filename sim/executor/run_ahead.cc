@@ -31,12 +31,11 @@ std::vector<LocalFacts> StepRun::local_works(RankClassId rank) const {
   for (size_t w = 0; w < graph_.works.size(); ++w) {
     const Work& work = graph_.works[WorkId(w)];
     const Uneven uneven = costs_.works[WorkId(w)].uneven;
-    facts.push_back(
-        {.stream = static_cast<uint8_t>(work.stream),
-         .is_local = local_streams_.is_local(rank, static_cast<size_t>(work.stream)),
-         .is_transfer = work.kind == WorkKind::kCollective,
-         .is_uneven = uneven != Uneven::kNot &&
-                      !graph_.uneven[static_cast<size_t>(uneven)].empty()});
+    facts.push_back({.stream = static_cast<uint8_t>(work.stream),
+                     .is_local = local_streams_.is_local(rank, static_cast<size_t>(work.stream)),
+                     .is_transfer = work.kind == WorkKind::kCollective,
+                     .is_uneven = uneven != Uneven::kNot &&
+                                  !graph_.uneven[static_cast<size_t>(uneven)].empty()});
   }
   return facts;
 }
@@ -75,6 +74,7 @@ void StepRun::plan_local_runs() {
   }
   for (size_t r = 0; r < local_.size(); ++r) local_[RankClassId(r)].order = &orders_[order_of[r]];
   known_.resize(alike.size());
+  least_.assign(alike.size(), std::vector<Duration>(shapes_.segments(), Duration::infinite()));
 }
 
 // -- What segments do
@@ -106,12 +106,45 @@ bool StepRun::meets_others(RankClassId rank, const StretchShape& shape,
 }
 
 // What is known of segments, by shape.
-std::vector<StepRun::SegmentRun>& StepRun::runs_with(uint32_t alike, int64_t sms_lost) {
+StepRun::SegmentRuns& StepRun::runs_with(uint32_t alike, int64_t sms_lost) {
   for (SegmentRuns& known : known_[alike]) {
-    if (known.sms_lost == sms_lost) return known.runs;
+    if (known.sms_lost == sms_lost) return known;
   }
   known_[alike].push_back({sms_lost, std::vector<SegmentRun>(shapes_.segments())});
-  return known_[alike].back().runs;
+  return known_[alike].back();
+}
+
+// What is known of the segment, `runs` being of those like the rank's.
+inline const StepRun::SegmentRun& StepRun::run_of(RankClassId rank,
+                                                  const LocalOrder::Stretch& stretch,
+                                                  const LocalSegment& segment,
+                                                  SegmentRuns& runs) const {
+  SegmentRun& run = runs.runs[segment.shape];
+  if (!run.is_known && segment.ops == 1 && segment.transfers == 0) {
+    const WorkCost& cost = costs_.works[work_in(rank, stretch, segment.first)];
+    const Duration alone = at_speed_of(rank, cost.total);
+    run.is_known = true;
+    run.takes = kernel_time(alone.nanoseconds() * sms_, speed_beside(runs.sms_lost));
+    for (size_t t = 0; t < kTimeTerms; ++t) run.account[t] = cost.terms[t].nanoseconds();
+    run.account[static_cast<size_t>(TimeTerm::kStraggler)] += (alone - cost.total).nanoseconds();
+    run.account[static_cast<size_t>(TimeTerm::kOther)] += (run.takes - alone).nanoseconds();
+  }
+  return run;
+}
+
+// A segment is not shorter than what any of its streams has to do, with all SMs.
+Duration StepRun::least_time(RankClassId rank, const LocalOrder::Stretch& stretch,
+                             const LocalSegment& segment) {
+  Duration& least = least_[local_[rank].alike][segment.shape];
+  if (least.is_finite()) return least;
+  std::array<Duration, kLocalStreams> busy{};
+  for (uint32_t n = segment.first; n < segment.first + segment.ops; ++n) {
+    const WorkId work = work_in(rank, stretch, n);
+    const auto stream = static_cast<size_t>(programs_.facts(work).stream);
+    busy[stream] += stream == kCompute ? at_speed_of(rank, costs_.works[work].total)
+                                       : alone_[rank][work.index()];
+  }
+  return least = *std::max_element(busy.begin(), busy.end());
 }
 
 // So many more local ops are done.
@@ -134,12 +167,12 @@ void StepRun::pass_segments(RankClassId rank) {
   if (segment == nullptr) return;
   RankState& state = ranks_[rank];
   const StretchShape& shape = shapes_[stretch.shape];
-  const std::vector<SegmentRun>& runs = runs_with(local.alike, state.sms_lost);
+  SegmentRuns& runs = runs_with(local.alike, state.sms_lost);
   const Instant latest = Instant::from_nanoseconds(until_.nanoseconds() - (is_inclusive_ ? 0 : 1));
   std::array<int64_t, kTimeTerms>& account = outcome_.account[rank];
   close_interval(rank);
   while (segment != nullptr) {
-    const SegmentRun& run = runs[segment->shape];
+    const SegmentRun& run = run_of(rank, stretch, *segment, runs);
     if (!run.is_known) {
       local.watched = segment;
       local.watched_since = now_;
@@ -180,15 +213,17 @@ void StepRun::close_interval(RankClassId rank) {
 // What the segment that has just ended did.
 void StepRun::keep_watched(RankClassId rank) {
   LocalRun& local = local_[rank];
-  const LocalSegment* segment = std::exchange(local.watched, nullptr);
+  const LocalSegment* segment = local.watched;
   const uint32_t end = segment->first + segment->ops;
+  if (local.stretch == local.watched_stretch && local.done < end) return;  // nothing runs in it now
+  local.watched = nullptr;
   const bool is_last =
       end == shapes_[local.order->stretches()[local.watched_stretch].shape].ops.size();
   const bool has_ended = local.stretch == local.watched_stretch + (is_last ? 1 : 0) &&
                          local.done == (is_last ? 0 : end);
   if (!has_ended) return;
   close_interval(rank);
-  SegmentRun& run = runs_with(local.alike, ranks_[rank].sms_lost)[segment->shape];
+  SegmentRun& run = runs_with(local.alike, ranks_[rank].sms_lost).runs[segment->shape];
   run.is_known = true;
   run.takes = now_ - local.watched_since;
   for (size_t t = 0; t < kTimeTerms; ++t) {
@@ -262,33 +297,40 @@ void StepRun::plan_wake(RankClassId rank) {
   local.wake = engine_.at(when, [this, rank] { wake(rank); });
 }
 
-// When the next local op ends that somebody outside waits for, as far as is known.
+// Not later than the next local op ends that somebody outside waits for. Where that is not known to
+// the nanosecond, the rank wakes early and looks again.
 Instant StepRun::next_wake(RankClassId rank) {
   const LocalRun& local = local_[rank];
-  Instant when = Instant::never();
-  for (uint32_t left = local.running; left != 0; left &= left - 1) {
-    when = std::min(when, local.ends[static_cast<size_t>(std::countr_zero(left))]);
-  }
-  if (!std::has_single_bit(local.running | local.in_network)) return when;
-  const auto stream = static_cast<size_t>(std::countr_zero(local.running));
-  int64_t sms_lost = ranks_[rank].sms_lost;
-  if (stream != kCompute) {
-    const FoldedTransfer& transfer = own_transfer(rank, local.lane[stream]);
-    const WorkId work = programs_.work(rank, programs_.next(rank, stream));
-    sms_lost -= plans_[work.index()][transfer.shape].channels * lost_to_a_channel_;
-  }
-  uint32_t done = local.done + 1;  // of the stretch, whose end others wait for
   const LocalOrder::Stretch& stretch = local.order->stretches()[local.stretch];
   const StretchShape& shape = shapes_[stretch.shape];
-  if (!shape.goes_on_after(done)) return when;
-  const std::vector<SegmentRun>& runs = runs_with(local.alike, sms_lost);
-  while (shape.goes_on_after(done)) {
-    const LocalSegment* segment = segment_after(rank, stretch, done);
-    if (segment == nullptr || !runs[segment->shape].is_known) break;
-    when = when + runs[segment->shape].takes;
-    done += segment->ops;
+  // All that runs belongs to the segment that the next op to be done is in.
+  const LocalSegment* segment = &shape.segment_with(local.done);
+  const RankState& state = ranks_[rank];
+  Instant first = Instant::never(), last = now_;
+  int64_t sms_lost = state.sms_lost;
+  for (uint32_t left = local.running; left != 0; left &= left - 1) {
+    const auto stream = static_cast<size_t>(std::countr_zero(left));
+    first = std::min(first, local.ends[stream]);
+    if (stream == kCompute) continue;
+    last = std::max(last, local.ends[stream]);
+    const WorkId work = programs_.work(rank, programs_.next(rank, stream));
+    sms_lost -= plans_[work.index()][own_transfer(rank, local.lane[stream]).shape].channels *
+                lost_to_a_channel_;
   }
-  return when;
+  if (local.in_network != 0 || !segment->is_whole) return first;
+  if (local.others != 0 && meets_others(rank, shape, *segment)) return first;
+  if (state.computes) {
+    const int64_t left = state.work_left - (now_ - state.updated).nanoseconds() * state.speed;
+    last = std::max(last, now_ + kernel_time(left, speed_beside(sms_lost)));
+  }
+  SegmentRuns& runs = runs_with(local.alike, sms_lost);
+  while (!segment->is_waited_for) {
+    segment = segment_after(rank, stretch, segment->first + segment->ops);
+    if (segment == nullptr) break;
+    const SegmentRun& run = run_of(rank, stretch, *segment, runs);
+    last = last + (run.is_known ? run.takes : least_time(rank, stretch, *segment));
+  }
+  return last;
 }
 
 }  // namespace herdsim

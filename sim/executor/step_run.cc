@@ -169,26 +169,17 @@ inline Duration StepRun::beyond_mean(RankClassId rank, OpId op, const WorkCost& 
       std::floor(static_cast<double>(cost.uneven_time.nanoseconds()) * (share - 1))));
 }
 
-// A GPU at a fraction of the nominal speed takes that much longer.
-inline Duration StepRun::at_speed_of(RankClassId rank, Duration nominal) const {
-  const double factor = job_.ranks[rank].compute_factor;
-  if (factor == 1) return nominal;
-  return nanoseconds(
-      static_cast<int64_t>(std::ceil(static_cast<double>(nominal.nanoseconds()) / factor)));
-}
-
 inline void StepRun::schedule_end(RankClassId rank) {
   RankState& state = ranks_[rank];
-  state.speed = std::max(kWholeSm, sms_ - state.sms_lost);
-  // The last nanosecond may have had room for more than what was left.
-  const int64_t left = std::max<int64_t>(0, (state.work_left + state.speed - 1) / state.speed);
+  state.speed = speed_beside(state.sms_lost);
+  const Duration left = kernel_time(state.work_left, state.speed);
   if (runs_ahead_) {
     LocalRun& local = local_[rank];
-    local.ends[kCompute] = now_ + nanoseconds(left);
+    local.ends[kCompute] = now_ + left;
     local.running |= 1U << kCompute;
     return;
   }
-  state.end = engine_.after(nanoseconds(left), [this, rank] {
+  state.end = engine_.after(left, [this, rank] {
     begin_event();
     end_compute(rank);
   });

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -137,7 +138,14 @@ class StepRun {
   const LocalSegment* segment_after(RankClassId rank, const LocalOrder::Stretch& stretch, uint32_t ops_done) const;
   bool meets_others(RankClassId rank, const StretchShape& shape, const LocalSegment& segment) const;
   void count_done(RankClassId rank, uint32_t ops);
-  std::vector<SegmentRun>& runs_with(uint32_t alike, int64_t sms_lost);
+  SegmentRuns& runs_with(uint32_t alike, int64_t sms_lost);
+  const SegmentRun& run_of(RankClassId rank, const LocalOrder::Stretch& stretch, const LocalSegment& segment,
+                           SegmentRuns& runs) const;
+  Duration least_time(RankClassId rank, const LocalOrder::Stretch& stretch, const LocalSegment& segment);
+  // Of the so many-th local op of a stretch.
+  WorkId work_in(RankClassId rank, const LocalOrder::Stretch& stretch, uint32_t number) const {
+    return programs_.work(rank, OpId(stretch.first_op + shapes_[stretch.shape].ops[number]));
+  }
   void begin_event();
   void end_event();
   void touch(RankClassId rank);
@@ -164,6 +172,14 @@ class StepRun {
   void start_compute(RankClassId rank, OpId op);
   Duration beyond_mean(RankClassId rank, OpId op, const WorkCost& cost) const;
   Duration at_speed_of(RankClassId rank, Duration nominal) const;
+  // In parts of SMs.
+  int64_t speed_beside(int64_t sms_lost) const {
+    return std::max(Multiprocessors::kParts, sms_ - sms_lost);
+  }
+  // The last nanosecond may have had room for more than what was left.
+  static Duration kernel_time(int64_t work, int64_t speed) {
+    return nanoseconds(std::max<int64_t>(0, (work + speed - 1) / speed));
+  }
   void schedule_end(RankClassId rank);
   void end_compute(RankClassId rank);
   void start_host(RankClassId rank, OpId op);
@@ -220,7 +236,9 @@ class StepRun {
   StretchShapes shapes_;
   std::vector<LocalOrder> orders_;
   TypedVector<RankClassId, LocalRun> local_;
-  std::vector<std::vector<SegmentRuns>> known_;  // by what ranks are alike
+  // By what ranks are alike; `least_` also by shape of the segment.
+  std::vector<std::vector<SegmentRuns>> known_;
+  std::vector<std::vector<Duration>> least_;  // infinite: not worked out
   std::vector<RankClassId> touched_;            // by the current event
   Instant until_;                               // up to which local ops may end now ...
   bool is_inclusive_ = false;                   // ... and at it
@@ -236,6 +254,14 @@ inline void StepRun::set_done(RankClassId rank, OpId op) {
   programs_.set_done(rank, op);
   last_end_ = std::max(last_end_, now_);
   if (--ops_left_ == 0) engine_.after(Duration::zero(), [this] { tell_end(); });
+}
+
+// A GPU at a fraction of the nominal speed takes that much longer.
+inline Duration StepRun::at_speed_of(RankClassId rank, Duration nominal) const {
+  const double factor = job_.ranks[rank].compute_factor;
+  if (factor == 1) return nominal;
+  return nanoseconds(
+      static_cast<int64_t>(std::ceil(static_cast<double>(nominal.nanoseconds()) / factor)));
 }
 
 inline void StepRun::add(RankClassId rank, TimeTerm term, Duration time) {

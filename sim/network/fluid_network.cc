@@ -58,8 +58,7 @@ TransferId FluidNetwork::start_under_way(Bytes volume, std::span<const Crossing>
                                          InlineCallback on_done) {
   const TransferId id = start(volume, path, rate_cap, std::move(on_done));
   Transfer& transfer = transfers_[id.flow_];
-  transfer.left -=
-      Nanobytes{rate_alone(path, rate_cap).bytes_per_second()} * since.nanoseconds();
+  transfer.left -= Nanobytes{rate_alone(path, rate_cap).bytes_per_second()} * since.nanoseconds();
   HERDSIM_CHECK(transfer.left > 0) << "a transfer that has ended is under way";
   return id;
 }
