@@ -281,9 +281,15 @@ void StepRun::arrive(RankClassId rank, OpId op) {
   state.last = rank;
   state.last_op = op;
   if (++state.arrived < lane.transfers[index].members) return;
+  if (lane.transfers[index].members > 1) catch_up_members(lane, lane.transfers[index]);
   state.running = true;
   state.started = now_;
   start_collective(lane_index, index);
+}
+
+// Up to now a member's waiting is booked by what the transfer was.
+inline void StepRun::catch_up_members(const FoldedLane& lane, const FoldedTransfer& transfer) {
+  for (const RankClassId member : lane.members_of(transfer)) catch_up(member);
 }
 
 void StepRun::start_collective(uint32_t lane_index, uint32_t index) {
@@ -323,11 +329,13 @@ void StepRun::end_collective(uint32_t lane_index, uint32_t index) {
   TransferState& state = transfers_[lane_index][index];
   const TransferState ended = state;
   const WorkId work = ended.work;
+  const size_t stream = static_cast<size_t>(programs_.facts(work).stream);
+  const bool is_own = is_local(ended.last, stream);
+  if (!is_own) catch_up_members(lane, transfer);
   state = {};
   count_run(lane_index, index, work, ended.started);
-  const size_t stream = static_cast<size_t>(programs_.facts(work).stream);
   const CollectivePlan& plan = plans_[work.index()][transfer.shape];
-  if (is_local(ended.last, stream)) {
+  if (is_own) {
     lose_sms(ended.last, -plan.channels);
     finish(ended.last, stream, ended.started);
     return;

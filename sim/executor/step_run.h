@@ -189,6 +189,7 @@ class StepRun {
   // Collectives
   void plan_transfers(const NcclTuning& tuning, std::optional<TimeTerm> free);
   void arrive(RankClassId rank, OpId op);
+  void catch_up_members(const FoldedLane& lane, const FoldedTransfer& transfer);
   void start_collective(uint32_t lane_index, uint32_t index);
   void end_collective(uint32_t lane_index, uint32_t index);
   Duration alone_time(const CollectivePlan& plan, const FoldedLane& lane,
