@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "calibrate/cuda/attention_check.h"
 #include "calibrate/cuda/cuda_kernels.h"
 #include "calibrate/cuda/endless_copy.h"
 #include "calibrate/cuda/fused_attention.h"
@@ -111,8 +112,10 @@ class CudaBackend : public Backend {
     if (std::holds_alternative<PeakProbe>(probe))
       return "the peak is the data sheet's, or the fastest product's";
     if (std::holds_alternative<CollectiveProbe>(probe) && gpus_ == 1) return "one GPU";
-    if (const auto* a = std::get_if<AttentionShape>(&probe); a != nullptr && a->mask_fraction < 1) {
-      return "cuDNN's one-operation attention takes no causal mask";
+    if (const auto* a = std::get_if<AttentionShape>(&probe)) {
+      if (a->mask_fraction != 1 && a->mask_fraction != 0.5) return "masks are full or causal";
+      if (a->mask_fraction < 1 && a->query_tokens != a->kv_tokens)
+        return "a causal mask is of as many queries as keys";
     }
     if (const GemmShape* g = product_of(probe)) {
       if (g->dtype == DataType::kFp8 && g->pass != GemmPass::kForward)
@@ -137,6 +140,8 @@ class CudaBackend : public Backend {
     run(id);
     finish();
     if (const GemmShape* g = product_of(probe)) check_product(*g, *prepared_.back());
+    if (const auto* a = std::get_if<AttentionShape>(&probe))
+      cuda::check_attention(*a, attention_tensors(*prepared_.back(), 0));
     return id;
   }
 
@@ -165,11 +170,7 @@ class CudaBackend : public Backend {
           g->dtype == DataType::kFp8 ? static_cast<const float*>(one_.get()) : nullptr;
       p.matmul->run(p.at(0), p.at(1), p.at(2), scale, stream);
     } else if (std::holds_alternative<AttentionShape>(p.probe)) {
-      std::vector<void*> pointers;
-      for (size_t i = 0; i < p.attention->tensors(); ++i) pointers.push_back(p.at(i));
-      const float scale =
-          1 / std::sqrt(static_cast<float>(std::get<AttentionShape>(p.probe).head_dim));
-      p.attention->run(pointers, &scale, p.buffers.back().get());
+      p.attention->run(dnn_, p.next);
     } else if (const auto* s = std::get_if<MemoryTraffic>(&p.probe)) {
       run_stream(*s, p, stream);
     } else if (const auto* c = std::get_if<CopyProbe>(&p.probe)) {
@@ -283,12 +284,21 @@ class CudaBackend : public Backend {
     }
   }
 
+  static std::vector<void*> attention_tensors(const Prepared& p, size_t copy) {
+    std::vector<void*> tensors;
+    for (size_t i = 0; i < p.attention->tensors(); ++i)
+      tensors.push_back(p.buffers[i].at(copy * p.bytes[i]));
+    return tensors;
+  }
+
   void prepare_attention(const AttentionShape& a, Prepared& p) {
-    p.attention = std::make_unique<cuda::FusedAttention>(dnn_, a);
+    p.attention = std::make_unique<cuda::FusedAttention>(cuda::CudnnTarget{.handle = dnn_}, a);
     std::vector<size_t> bytes;
     for (size_t i = 0; i < p.attention->tensors(); ++i) bytes.push_back(p.attention->bytes_of(i));
     allocate(bytes, p);
     p.buffers.emplace_back(std::max<size_t>(p.attention->workspace_bytes(), 256));
+    for (size_t copy = 0; copy < p.copies; ++copy)
+      p.attention->bind(attention_tensors(p, copy), p.buffers.back().get());
   }
 
   // Fused: a quarter of the bytes each by RMSNorm, SwiGLU, RoPE and cross-entropy, which read and

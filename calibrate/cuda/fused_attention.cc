@@ -1,137 +1,174 @@
 #include "calibrate/cuda/fused_attention.h"
 
+#include <cmath>
+#include <limits>
+
 namespace herdsim::cuda {
 namespace {
 
-constexpr int64_t kScaleId = 100;
+using Sizes = CudnnGraph::Sizes;
+using Tensor = CudnnGraph::Tensor;
 
-void set(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
-         cudnnBackendAttributeType_t type, int64_t count, const void* values) {
-  check(cudnnBackendSetAttribute(descriptor, name, type, count, values));
-}
+constexpr cudnnDataType_t kBf16 = CUDNN_DATA_BFLOAT16, kFp32 = CUDNN_DATA_FLOAT;
 
-void set_descriptor(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
-                    cudnnBackendDescriptor_t value) {
-  set(descriptor, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
-}
+// The last two sizes changed places, over the same memory.
+Sizes turned(const Sizes& sizes) { return {sizes[0], sizes[1], sizes[3], sizes[2]}; }
+Sizes turned_strides(const Sizes& sizes) { return turned(CudnnGraph::row_by_row(sizes)); }
 
-// What an operation joins, in the order of FusedAttention::run.
-constexpr std::array<cudnnBackendAttributeName_t, FusedAttention::kForwardTensors> kForward = {
-    CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC,
-    CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC,
-    CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC};
-constexpr std::array<cudnnBackendAttributeName_t, FusedAttention::kBackwardTensors> kBackward = {
-    CUDNN_ATTR_OPERATION_SDPA_BWD_QDESC,     CUDNN_ATTR_OPERATION_SDPA_BWD_KDESC,
-    CUDNN_ATTR_OPERATION_SDPA_BWD_VDESC,     CUDNN_ATTR_OPERATION_SDPA_BWD_ODESC,
-    CUDNN_ATTR_OPERATION_SDPA_BWD_STATSDESC, CUDNN_ATTR_OPERATION_SDPA_BWD_DODDESC,
-    CUDNN_ATTR_OPERATION_SDPA_BWD_DQDESC,    CUDNN_ATTR_OPERATION_SDPA_BWD_DKDESC,
-    CUDNN_ATTR_OPERATION_SDPA_BWD_DVDESC};
+size_t elements(const Sizes& s) { return static_cast<size_t>(s[0] * s[1] * s[2] * s[3]); }
+
+class Writer {
+ public:
+  explicit Writer(const AttentionShape& s)
+      : causal_(s.mask_fraction < 1),
+        shared_(s.heads != s.kv_heads),
+        q_({s.batch, s.heads, s.query_tokens, s.head_dim}),
+        k_({s.batch, s.kv_heads, s.kv_tokens, s.head_dim}),
+        v_({s.batch, s.kv_heads, s.kv_tokens, width(s)}),
+        out_({s.batch, s.heads, s.query_tokens, width(s)}),
+        scores_({s.batch, s.heads, s.query_tokens, s.kv_tokens}),
+        row_({s.batch, s.heads, s.query_tokens, 1}),
+        scale_(graph.constant(1 / std::sqrt(static_cast<float>(s.head_dim)))) {}
+
+  CudnnGraph graph;
+  std::vector<int64_t> ids;
+  std::vector<size_t> bytes;
+  std::vector<std::pair<int64_t, size_t>> between;  // ids and bytes
+
+  void forward() {
+    const Tensor q = keep(kBf16, q_), k = keep_turned(k_), v = keep(kBf16, v_);
+    const Tensor out = keep(kBf16, out_), stats = keep(kFp32, row_);
+    const Tensor s = masked(scores(q, k));
+    const Tensor most = graph.passing(kFp32, row_), sum = graph.passing(kFp32, row_);
+    graph.reduce(CUDNN_REDUCE_TENSOR_MAX, s, most);
+    const Tensor above = inner(CUDNN_POINTWISE_SUB, s, most);
+    const Tensor power = inner(CUDNN_POINTWISE_EXP, above);
+    graph.reduce(CUDNN_REDUCE_TENSOR_ADD, power, sum);
+    const Tensor log_sum = graph.passing(kFp32, row_);
+    graph.pointwise(CUDNN_POINTWISE_LOG, sum, log_sum);
+    graph.pointwise(CUDNN_POINTWISE_ADD, most, stats, {.b = log_sum});
+    const Tensor p = graph.passing(kBf16, scores_);
+    graph.pointwise(CUDNN_POINTWISE_DIV, power, p, {.b = sum});
+    graph.matmul(p, v, out);
+  }
+
+  void backward() {
+    const Tensor q = keep(kBf16, q_), k = keep_turned(k_), v = keep_turned(v_);
+    const Tensor out = keep(kBf16, out_), stats = keep(kFp32, row_);
+    const Tensor dout = keep(kBf16, out_), dq = keep(kBf16, q_);
+    const Tensor dk = keep(kBf16, k_), dv = keep(kBf16, v_);
+    // D; the product by one is part of the pattern.
+    const Tensor products = graph.passing(kFp32, out_), row = graph.passing(kFp32, row_);
+    graph.pointwise(CUDNN_POINTWISE_MUL, dout, products, {.b = out});
+    graph.reduce(CUDNN_REDUCE_TENSOR_ADD, products, row);
+    const Tensor d = keep_between(row_);
+    graph.pointwise(CUDNN_POINTWISE_MUL, row, d, {.b = graph.constant(1)});
+    const Tensor p =
+        inner(CUDNN_POINTWISE_EXP, masked(inner(CUDNN_POINTWISE_SUB, scores(q, k), stats)));
+    gradient_of_keys(p, dout, dv, {v_[0], q_[1], v_[2], v_[3]});
+    const Tensor dp = graph.passing(kFp32, scores_);
+    graph.matmul(dout, v, dp);
+    const Tensor weighted = inner(CUDNN_POINTWISE_MUL, inner(CUDNN_POINTWISE_SUB, dp, d), p);
+    const Tensor ds = graph.passing(kBf16, scores_);
+    graph.pointwise(CUDNN_POINTWISE_MUL, weighted, ds, {.b = scale_});
+    gradient_of_keys(ds, q, dk, {k_[0], q_[1], k_[2], k_[3]});
+    const Tensor keys = graph.passing(kBf16, k_), sums = keep_between(q_);
+    graph.reshape(k, keys);
+    graph.matmul(ds, keys, sums);
+    graph.pointwise(CUDNN_POINTWISE_IDENTITY, sums, dq);
+  }
+
+ private:
+  static int64_t width(const AttentionShape& s) {
+    return s.value_head_dim > 0 ? s.value_head_dim : s.head_dim;
+  }
+
+  Tensor keep(cudnnDataType_t type, const Sizes& sizes, bool turn = false) {
+    const Tensor t =
+        turn ? graph.stored(type, turned(sizes), turned_strides(sizes)) : graph.stored(type, sizes);
+    ids.push_back(t.id);
+    bytes.push_back(elements(sizes) * (type == kFp32 ? 4 : 2));
+    return t;
+  }
+  Tensor keep_turned(const Sizes& sizes) { return keep(kBf16, sizes, true); }
+  Tensor keep_between(const Sizes& sizes) {
+    const Tensor t = graph.stored(kFp32, sizes);
+    between.emplace_back(t.id, elements(sizes) * 4);
+    return t;
+  }
+
+  // f(x) or f(x, b) of the scores' shape, in fp32.
+  Tensor inner(cudnnPointwiseMode_t mode, const Tensor& x, std::optional<Tensor> b = {}) {
+    const Tensor y = graph.passing(kFp32, scores_);
+    graph.pointwise(mode, x, y, {.b = b});
+    return y;
+  }
+
+  Tensor scores(const Tensor& q, const Tensor& k) {
+    const Tensor s = graph.passing(kFp32, scores_);
+    graph.matmul(q, k, s);
+    return inner(CUDNN_POINTWISE_MUL, s, scale_);
+  }
+
+  // Where the query's index is less than the key's: minus infinity.
+  Tensor masked(const Tensor& s) {
+    if (!causal_) return s;
+    const Tensor query = graph.passing(CUDNN_DATA_INT32, scores_);
+    const Tensor key = graph.passing(CUDNN_DATA_INT32, scores_);
+    const Tensor seen = graph.passing(CUDNN_DATA_BOOLEAN, scores_);
+    graph.pointwise(CUDNN_POINTWISE_GEN_INDEX, s, query, {.axis = 2});
+    graph.pointwise(CUDNN_POINTWISE_GEN_INDEX, s, key, {.axis = 3});
+    graph.pointwise(CUDNN_POINTWISE_CMP_GE, query, seen,
+                    {.b = key, .computed_in = CUDNN_DATA_BOOLEAN});
+    const Tensor y = graph.passing(kFp32, scores_);
+    graph.pointwise(CUDNN_POINTWISE_BINARY_SELECT, s, y,
+                    {.b = graph.constant(-std::numeric_limits<float>::infinity()), .t = seen});
+    return y;
+  }
+
+  // weights' by_query, of every query head; those that share a key head are summed.
+  void gradient_of_keys(const Tensor& weights, const Tensor& by_query, const Tensor& gradient,
+                        const Sizes& every_head) {
+    const Tensor by_key = graph.passing(kBf16, turned(scores_), turned_strides(scores_));
+    graph.reshape(weights, by_key);
+    if (!shared_) return graph.matmul(by_key, by_query, gradient);
+    const Tensor every = graph.passing(kBf16, every_head);
+    graph.matmul(by_key, by_query, every);
+    graph.reduce(CUDNN_REDUCE_TENSOR_ADD, every, gradient);
+  }
+
+  bool causal_, shared_;
+  Sizes q_, k_, v_, out_, scores_, row_;
+  Tensor scale_;
+};
 
 }  // namespace
 
-cudnnBackendDescriptor_t FusedAttention::make(cudnnBackendDescriptorType_t type) {
-  cudnnBackendDescriptor_t descriptor = nullptr;
-  check(cudnnBackendCreateDescriptor(type, &descriptor));
-  made_.push_back(descriptor);
-  return descriptor;
+FusedAttention::FusedAttention(const CudnnTarget& target, const AttentionShape& shape) {
+  Writer writer(shape);
+  shape.pass == AttentionPass::kForward ? writer.forward() : writer.backward();
+  ids_ = std::move(writer.ids);
+  bytes_ = std::move(writer.bytes);
+  for (const auto& [id, bytes] : writer.between)
+    between_.push_back({id, (bytes + 255) / 256 * 256});
+  plan_ = std::make_unique<CudnnPlan>(std::move(writer.graph), target);
 }
 
-cudnnBackendDescriptor_t FusedAttention::tensor(int64_t id, cudnnDataType_t type,
-                                                const std::array<int64_t, 4>& sizes,
-                                                bool by_value) {
-  const std::array<int64_t, 4> strides = {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3],
-                                          sizes[3], 1};
-  const int64_t alignment = 16;
-  const cudnnBackendDescriptor_t t = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  set(t, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
-  set(t, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
-  set(t, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, sizes.data());
-  set(t, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides.data());
-  set(t, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
-  if (by_value) set(t, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value);
-  check(cudnnBackendFinalize(t));
-  return t;
+size_t FusedAttention::workspace_bytes() const {
+  size_t bytes = (plan_->workspace_bytes() + 255) / 256 * 256;
+  for (const Part& part : between_) bytes += part.bytes;
+  return bytes;
 }
 
-FusedAttention::FusedAttention(cudnnHandle_t handle, const AttentionShape& s) : handle_(handle) {
-  const bool forward = s.pass == AttentionPass::kForward;
-  const std::array<int64_t, 4> q = {s.batch, s.heads, s.query_tokens, s.head_dim};
-  const std::array<int64_t, 4> kv = {s.batch, s.kv_heads, s.kv_tokens, s.head_dim};
-  const std::array<int64_t, 4> stats = {s.batch, s.heads, s.query_tokens, 1};
-  const std::vector<std::array<int64_t, 4>> sizes =
-      forward ? std::vector<std::array<int64_t, 4>>{q, kv, kv, q, stats}
-              : std::vector<std::array<int64_t, 4>>{q, kv, kv, q, stats, q, q, kv, kv};
-  try {
-    const cudnnBackendDescriptor_t operation =
-        make(forward ? CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR
-                     : CUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR);
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      const bool is_stats = i == kForwardTensors - 1;
-      const auto id = static_cast<int64_t>(i + 1);
-      set_descriptor(operation, forward ? kForward[i] : kBackward[i],
-                     tensor(id, is_stats ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16, sizes[i]));
-      ids_.push_back(id);
-      bytes_.push_back(static_cast<size_t>(sizes[i][0] * sizes[i][1] * sizes[i][2] * sizes[i][3]) *
-                       (is_stats ? 4 : 2));
-    }
-    set_descriptor(
-        operation,
-        forward ? CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC : CUDNN_ATTR_OPERATION_SDPA_BWD_SCALEDESC,
-        tensor(kScaleId, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, true));
-    check(cudnnBackendFinalize(operation));
-    finalize_plan(operation);
-  } catch (...) {
-    for (auto it = made_.rbegin(); it != made_.rend(); ++it) cudnnBackendDestroyDescriptor(*it);
-    throw;
+size_t FusedAttention::bind(const std::vector<void*>& pointers, void* workspace) {
+  std::vector<std::pair<int64_t, void*>> by_id;
+  for (size_t i = 0; i < ids_.size(); ++i) by_id.emplace_back(ids_[i], pointers[i]);
+  auto* place = static_cast<char*>(workspace) + (plan_->workspace_bytes() + 255) / 256 * 256;
+  for (const Part& part : between_) {
+    by_id.emplace_back(part.id, place);
+    place += part.bytes;
   }
-}
-
-void FusedAttention::finalize_plan(cudnnBackendDescriptor_t operation) {
-  const cudnnBackendDescriptor_t graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  set(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle_);
-  set_descriptor(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
-  check(cudnnBackendFinalize(graph));
-  const cudnnBackendDescriptor_t heuristic = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
-  set_descriptor(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
-  set(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-  check(cudnnBackendFinalize(heuristic));
-  cudnnBackendDescriptor_t engine = make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  int64_t found = 0;
-  check(cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &found, &engine));
-  if (found == 0) throw std::runtime_error("cuDNN has no engine for an attention");
-  plan_ = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  set(plan_, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle_);
-  set_descriptor(plan_, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine);
-  check(cudnnBackendFinalize(plan_));
-  int64_t bytes = 0;
-  check(cudnnBackendGetAttribute(plan_, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
-                                 1, &found, &bytes));
-  workspace_bytes_ = static_cast<size_t>(bytes);
-}
-
-FusedAttention::~FusedAttention() {
-  for (auto it = made_.rbegin(); it != made_.rend(); ++it) cudnnBackendDestroyDescriptor(*it);
-}
-
-void FusedAttention::run(const std::vector<void*>& pointers, const float* scale,
-                         void* workspace) const {
-  std::vector<int64_t> ids = ids_;
-  std::vector<void*> all = pointers;
-  ids.push_back(kScaleId);
-  all.push_back(const_cast<float*>(scale));
-  cudnnBackendDescriptor_t pack = nullptr;
-  check(cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack));
-  set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
-      static_cast<int64_t>(all.size()), all.data());
-  set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, static_cast<int64_t>(ids.size()),
-      ids.data());
-  set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
-  check(cudnnBackendFinalize(pack));
-  const cudnnStatus_t status = cudnnBackendExecute(handle_, plan_, pack);
-  cudnnBackendDestroyDescriptor(pack);
-  check(status);
+  return plan_->bind(by_id, workspace);
 }
 
 }  // namespace herdsim::cuda
