@@ -104,7 +104,8 @@ class CudaBackend : public Backend {
 
   const DeviceFacts& facts() const override { return facts_; }
   int64_t ranks() const override { return gpus_; }
-  int64_t nodes() const override { return 1; }
+  int64_t nodes_of(int64_t /*ranks*/) const override { return 1; }
+  bool all(bool value) override { return value; }
   bool leads() const override { return true; }
   double agree(double value) override { return value; }
 
@@ -406,7 +407,7 @@ class CudaBackend : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend() {
+std::unique_ptr<Backend> make_cuda_backend(Peers& /*peers*/) {
   int gpus = 0;
   const cudaError_t status = cudaGetDeviceCount(&gpus);
   if (status != cudaSuccess || gpus == 0) {

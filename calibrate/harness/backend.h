@@ -73,7 +73,9 @@ class Backend {
 
   virtual const DeviceFacts& facts() const = 0;
   virtual int64_t ranks() const = 0;
-  virtual int64_t nodes() const = 0;
+  // Nodes that the first `ranks` ranks are on.
+  virtual int64_t nodes_of(int64_t ranks) const = 0;
+  int64_t nodes() const { return nodes_of(ranks()); }
   // Rank 0: the one that writes.
   virtual bool leads() const = 0;
 
@@ -92,6 +94,8 @@ class Backend {
 
   // The leader's value, on every rank.
   virtual double agree(double value) = 0;
+  // Whether it is so on every rank.
+  virtual bool all(bool value) = 0;
 };
 
 }  // namespace herdsim

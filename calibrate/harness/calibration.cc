@@ -148,7 +148,10 @@ std::vector<Probe> grid(const DeviceFacts& facts, int64_t ranks, double largest_
   return probes;
 }
 
-// Launch and peak first, then one of each kind in turn, each kind in its own order.
+}  // namespace
+
+std::string probe_key(const Probe& probe) { return std::visit(KeyOf{}, probe); }
+
 std::vector<Probe> in_turn(const std::vector<Probe>& probes) {
   std::array<std::vector<const Probe*>, std::variant_size_v<Probe>> kinds;
   for (const Probe& probe : probes) kinds[probe.index()].push_back(&probe);
@@ -160,10 +163,6 @@ std::vector<Probe> in_turn(const std::vector<Probe>& probes) {
   }
   return ordered;
 }
-
-}  // namespace
-
-std::string probe_key(const Probe& probe) { return std::visit(KeyOf{}, probe); }
 
 CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan) {
   CalibrationResult out;

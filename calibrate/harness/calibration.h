@@ -49,4 +49,8 @@ CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan);
 std::vector<Probe> default_probes(const DeviceFacts& facts, int64_t ranks, double largest_flops,
                                   Bytes largest_bytes, bool quick);
 
+// Launch and peak first, then one of each kind in turn, each kind in its own order: what is cut short
+// anywhere still covers every kind.
+std::vector<Probe> in_turn(const std::vector<Probe>& probes);
+
 }  // namespace herdsim

@@ -4,10 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#ifdef HERDSIM_HAS_MPI
-#include <mpi.h>
-#endif
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -24,80 +20,6 @@ namespace {
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-// All of a rank's dealings with the others; alone where there is no MPI.
-class Ranks {
- public:
-#ifdef HERDSIM_HAS_MPI
-  Ranks() {
-    int up = 0;
-    MPI_Initialized(&up);
-    owns_ = up == 0;
-    if (owns_) MPI_Init(nullptr, nullptr);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    MPI_Comm_size(MPI_COMM_WORLD, &size_);
-    MPI_Comm host;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &host);
-    int rank_on_host = 0;
-    MPI_Comm_rank(host, &rank_on_host);
-    const int first = rank_on_host == 0 ? 1 : 0;
-    MPI_Allreduce(&first, &nodes_, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Comm_free(&host);
-  }
-  ~Ranks() {
-    if (owns_) MPI_Finalize();
-  }
-  void barrier() const { MPI_Barrier(MPI_COMM_WORLD); }
-  double slowest(double seconds) const {
-    double most = 0;
-    MPI_Allreduce(&seconds, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return most;
-  }
-  double agree(double value) const {
-    MPI_Bcast(&value, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    return value;
-  }
-  void collective(const CollectiveProbe& probe, float* in, float* out) const {
-    const int64_t floats = std::max<int64_t>(size_, probe.bytes.count() / 4);
-    const int all = static_cast<int>(floats), part = static_cast<int>(floats / size_);
-    if (probe.kind == "all_reduce") {
-      MPI_Allreduce(in, out, all, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    } else if (probe.kind == "all_gather") {
-      MPI_Allgather(in, part, MPI_FLOAT, out, part, MPI_FLOAT, MPI_COMM_WORLD);
-    } else if (probe.kind == "reduce_scatter") {
-      MPI_Reduce_scatter_block(in, out, part, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    } else if (probe.kind == "all_to_all") {
-      MPI_Alltoall(in, part, MPI_FLOAT, out, part, MPI_FLOAT, MPI_COMM_WORLD);
-    } else {
-      MPI_Sendrecv(in, all, MPI_FLOAT, (rank_ + 1) % size_, 0, out, all, MPI_FLOAT,
-                   (rank_ + size_ - 1) % size_, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    }
-  }
-  static std::string version() {
-    char text[MPI_MAX_LIBRARY_VERSION_STRING];
-    int length = 0;
-    MPI_Get_library_version(text, &length);
-    const std::string whole(text, static_cast<size_t>(length));
-    return whole.substr(0, whole.find(','));
-  }
-#else
-  Ranks() = default;
-  void barrier() const {}
-  double slowest(double seconds) const { return seconds; }
-  double agree(double value) const { return value; }
-  void collective(const CollectiveProbe& /*probe*/, float* /*in*/, float* /*out*/) const {}
-  static std::string version() { return "no MPI"; }
-#endif
-  Ranks(const Ranks&) = delete;
-  Ranks& operator=(const Ranks&) = delete;
-  int rank() const { return rank_; }
-  int size() const { return size_; }
-  int nodes() const { return nodes_; }
-
- private:
-  bool owns_ = false;
-  int rank_ = 0, size_ = 1, nodes_ = 1;
-};
 
 int64_t last_cache_bytes() {
   const int64_t found = sysconf(_SC_LEVEL3_CACHE_SIZE);
@@ -163,7 +85,7 @@ struct Prepared {
 
 struct RunOn {
   Prepared& p;
-  const Ranks& ranks;
+  Peers& peers;
 
   void operator()(const GemmShape& g) const { product(g, p.at(0), p.at(1), p.at(2)); }
   void operator()(const AttentionShape& a) const {
@@ -177,7 +99,10 @@ struct RunOn {
       return adam_step({p.span(0), p.span(1), p.span(2), p.span(3)});
     scale_stream(p.span(0), p.span(1));
   }
-  void operator()(const CollectiveProbe& c) const { ranks.collective(c, p.at(0), p.at(1)); }
+  void operator()(const CollectiveProbe& c) const {
+    peers.collective(c.kind, p.at(0), p.at(1),
+                     std::max<int64_t>(peers.ranks(), c.bytes.count() / 4));
+  }
   void operator()(const CopyProbe& c) const {
     std::memcpy(p.at(1), p.at(0), static_cast<size_t>(c.bytes.count()));
   }
@@ -188,24 +113,25 @@ struct RunOn {
 
 class HostBackend : public Backend {
  public:
-  HostBackend() {
+  explicit HostBackend(Peers& peers) : peers_(peers) {
     openblas_set_num_threads(1);
     facts_ = {.name = processor_name() + ", one core a rank",
-              .software = fmt::format("{}; {}", openblas_get_config(), Ranks::version()),
+              .software = fmt::format("{}; {}", openblas_get_config(), peers.version()),
               .memory = Bytes(static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) *
-                              sysconf(_SC_PAGESIZE) / ranks_.size()),
+                              sysconf(_SC_PAGESIZE) / peers.ranks()),
               .product_type = DataType::kFp32,
               .attention_kernels = {"unfused"}};
   }
 
   const DeviceFacts& facts() const override { return facts_; }
-  int64_t ranks() const override { return ranks_.size(); }
-  int64_t nodes() const override { return ranks_.nodes(); }
-  bool leads() const override { return ranks_.rank() == 0; }
-  double agree(double value) override { return ranks_.agree(value); }
+  int64_t ranks() const override { return peers_.ranks(); }
+  int64_t nodes_of(int64_t ranks) const override { return peers_.nodes_of(ranks); }
+  bool leads() const override { return peers_.rank() == 0; }
+  double agree(double value) override { return peers_.agree(value); }
+  bool all(bool value) override { return peers_.all(value); }
 
   std::string why_not(const Probe& probe) const override {
-    if (std::holds_alternative<CollectiveProbe>(probe) && ranks_.size() == 1)
+    if (std::holds_alternative<CollectiveProbe>(probe) && peers_.ranks() == 1)
       return "one rank; start it with mpirun -n 2";
     if (std::holds_alternative<SharingProbe>(probe)) return "a processor has no SMs to share";
     if (const auto* g = std::get_if<GemmShape>(&probe);
@@ -213,7 +139,7 @@ class HostBackend : public Backend {
       return "this processor has no fp8";
     }
     int64_t floats = 0;
-    const BufferSizes sizes = std::visit(SizesOf{ranks_.size()}, probe);
+    const BufferSizes sizes = std::visit(SizesOf{peers_.ranks()}, probe);
     for (const int64_t n : sizes.floats) floats += n;
     if ((floats + sizes.scratch) * 4 > facts_.memory.count() / 4)
       return "does not fit a quarter of the memory";
@@ -222,7 +148,7 @@ class HostBackend : public Backend {
 
   int prepare(const Probe& probe) override {
     check(probe);
-    const BufferSizes sizes = std::visit(SizesOf{ranks_.size()}, probe);
+    const BufferSizes sizes = std::visit(SizesOf{peers_.ranks()}, probe);
     int64_t bytes = 0;
     for (const int64_t n : sizes.floats) bytes += 4 * n;
     auto prepared = std::make_unique<Prepared>();
@@ -235,7 +161,7 @@ class HostBackend : public Backend {
     prepared->copies =
         rotates ? std::clamp<int64_t>(wanted / std::max<int64_t>(bytes, 1), 2, 4096) : 1;
     if (2 * bytes > kMostBytes) prepared->copies = 1;
-    RngStream random(1, "calibrate/host buffers", static_cast<uint64_t>(ranks_.rank()));
+    RngStream random(1, "calibrate/host buffers", static_cast<uint64_t>(peers_.rank()));
     std::vector<float> noise(4099);  // no multiple of a line, so that copies differ
     for (float& v : noise) v = static_cast<float>(random.uniform() - 0.5);
     for (const int64_t n : sizes.floats) {
@@ -257,19 +183,19 @@ class HostBackend : public Backend {
   }
 
   Sample time(int id, int64_t runs) override {
-    ranks_.barrier();
+    peers_.barrier();
     const double begin = now();
     for (int64_t i = 0; i < runs; ++i) run(id);
-    return {.seconds = ranks_.slowest((now() - begin) / static_cast<double>(runs))};
+    return {.seconds = peers_.most((now() - begin) / static_cast<double>(runs))};
   }
 
   void run(int id) override {
     Prepared& p = *prepared_[static_cast<size_t>(id)];
-    std::visit(RunOn{p, ranks_}, p.probe);
+    std::visit(RunOn{p, peers_}, p.probe);
     p.next = (p.next + 1) % p.copies;
   }
 
-  void finish() override { ranks_.barrier(); }
+  void finish() override { peers_.barrier(); }
   void release(int id) override { prepared_[static_cast<size_t>(id)].reset(); }
 
  private:
@@ -279,13 +205,15 @@ class HostBackend : public Backend {
     if (std::holds_alternative<MemoryTraffic>(probe)) check_streams();
   }
 
-  Ranks ranks_;
+  Peers& peers_;
   DeviceFacts facts_;
   std::vector<std::unique_ptr<Prepared>> prepared_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_host_backend() { return std::make_unique<HostBackend>(); }
+std::unique_ptr<Backend> make_host_backend(Peers& peers) {
+  return std::make_unique<HostBackend>(peers);
+}
 
 }  // namespace herdsim

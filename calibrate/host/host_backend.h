@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "calibrate/harness/backend.h"
+#include "calibrate/peers/peers.h"
 
 namespace herdsim {
 
-// One rank of a job that `mpirun` started, or a job of one. Between construction and destruction
-// MPI is up; construct one a process.
-std::unique_ptr<Backend> make_host_backend();
+// One rank of those of `peers`, which must outlive it.
+std::unique_ptr<Backend> make_host_backend(Peers& peers);
 
 }  // namespace herdsim

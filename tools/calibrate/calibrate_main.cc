@@ -15,6 +15,7 @@
 #include "calibrate/harness/calibration.h"
 #include "calibrate/harness/measured_profile.h"
 #include "calibrate/host/host_backend.h"
+#include "calibrate/peers/peers.h"
 #include "calibrate/profile/profile_file.h"
 #include "sim/base/error.h"
 #include "tools/calibrate/replay.h"
@@ -26,10 +27,13 @@ namespace herdsim {
 
 #ifdef HERDSIM_HAS_CUDA
 // calibrate/cuda/cuda_backend.h, a folder that is only there for builds with a toolkit.
-std::unique_ptr<Backend> make_cuda_backend();
+std::unique_ptr<Backend> make_cuda_backend(Peers& peers);
 #endif
 
 namespace {
+
+// Another rank has said why.
+struct EndedByAnother {};
 
 struct CalibrateOptions {
   std::string backend = "cuda";
@@ -54,15 +58,32 @@ std::string today() {
   return text.data();
 }
 
-std::unique_ptr<Backend> make_backend(const std::string& name) {
-  if (name == "host") return make_host_backend();
+std::unique_ptr<Backend> make_backend(const std::string& name, Peers& peers) {
+  if (name == "host") return make_host_backend(peers);
 #ifdef HERDSIM_HAS_CUDA
-  return make_cuda_backend();
+  return make_cuda_backend(peers);
 #else
   throw SpecError({{.field = "--backend",
                     .problem = "no CUDA device: this build has no CUDA toolkit",
                     .allowed = "host, which measures this machine's processor"}});
 #endif
+}
+
+// What a rank alone met ends all of them, and the first of those that met something says it.
+std::unique_ptr<Backend> make_backend_on_all(const std::string& name, Peers& peers) {
+  std::unique_ptr<Backend> backend;
+  std::optional<SpecError> fault;
+  try {
+    backend = make_backend(name, peers);
+  } catch (const SpecError& error) {
+    fault = error;
+  }
+  const double first = peers.ranks() - peers.most(fault ? peers.ranks() - peers.rank() : 0);
+  if (first == peers.ranks()) return backend;
+  if (fault && peers.rank() == 0) throw *fault;
+  if (fault && peers.rank() == first)
+    std::fprintf(stderr, "rank %d of %d: %s\n", peers.rank(), peers.ranks(), fault->what());
+  throw EndedByAnother();
 }
 
 StoppingRule rule_of(bool quick) {
@@ -85,7 +106,7 @@ std::vector<Probe> probes_for(const CalibrateOptions& o, const Backend& backend)
   if (o.scenario.empty()) {
     return default_probes(backend.facts(), backend.ranks(), largest_flops, largest_bytes, o.quick);
   }
-  return probes_of(graph_of(load_scenario(o.scenario, o.sets)));
+  return in_turn(probes_of(graph_of(load_scenario(o.scenario, o.sets))));
 }
 
 void write_profile(const std::string& path, const std::string& text) {
@@ -97,8 +118,8 @@ void write_profile(const std::string& path, const std::string& text) {
   std::filesystem::rename(beside, path);
 }
 
-int run_calibration(const CalibrateOptions& o) {
-  const std::unique_ptr<Backend> backend = make_backend(o.backend);
+int run_calibration(const CalibrateOptions& o, Peers& peers) {
+  const std::unique_ptr<Backend> backend = make_backend_on_all(o.backend, peers);
   std::optional<MeasurementStore> store;
   std::string fault;
   const std::string database = o.database.empty() ? o.output + ".db" : o.database;
@@ -140,8 +161,8 @@ int run_calibration(const CalibrateOptions& o) {
   return 0;
 }
 
-int run_replay(const CalibrateOptions& o) {
-  const std::unique_ptr<Backend> backend = make_backend(o.backend);
+int run_replay(const CalibrateOptions& o, Peers& peers) {
+  const std::unique_ptr<Backend> backend = make_backend_on_all(o.backend, peers);
   std::vector<std::string> sets = o.sets;
   if (!o.profile.empty()) sets.push_back("profile.base=" + o.profile);
   const Scenario scenario = load_scenario(o.scenario, sets);
@@ -161,7 +182,7 @@ int run_replay(const CalibrateOptions& o) {
   return 0;
 }
 
-int parse_and_run(int argc, char** argv) {
+int parse_and_run(int argc, char** argv, Peers& peers) {
   CLI::App app{
       "Measures a machine and makes its profile; replays a step to check what is predicted."};
   app.require_subcommand(1);
@@ -205,20 +226,30 @@ int parse_and_run(int argc, char** argv) {
                       .problem = "changes nothing without --for SCENARIO",
                       .allowed = "--for SCENARIO --set FIELD=VALUE"}});
   }
-  return run->parsed() ? run_calibration(o) : run_replay(o);
+  return run->parsed() ? run_calibration(o, peers) : run_replay(o, peers);
 }
 
 }  // namespace
 }  // namespace herdsim
 
 int main(int argc, char** argv) {
+  std::unique_ptr<herdsim::Peers> peers;
   try {
-    return herdsim::parse_and_run(argc, argv);
+    peers = herdsim::make_peers();
+    return herdsim::parse_and_run(argc, argv, *peers);
   } catch (const herdsim::SpecError& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    // Every rank has met it.
+    if (peers == nullptr || peers->rank() == 0) std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  } catch (const herdsim::EndedByAnother&) {
     return 2;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "herdsim-calibrate: %s\n", error.what());
+    const bool alone = peers == nullptr || peers->ranks() == 1;
+    std::fprintf(stderr, "herdsim-calibrate: %s%s\n",
+                 alone ? "" : fmt::format("rank {} of {}: ", peers->rank(), peers->ranks()).c_str(),
+                 error.what());
+    // The others wait for this one, in vain.
+    if (!alone) peers->abort(70);
     return 70;
   }
 }

@@ -118,7 +118,7 @@ class ScriptedBackend : public Backend {
   }
   const DeviceFacts& facts() const override { return facts_; }
   int64_t ranks() const override { return 2; }
-  int64_t nodes() const override { return 1; }
+  int64_t nodes_of(int64_t /*ranks*/) const override { return 1; }
   bool leads() const override { return true; }
   std::string why_not(const Probe& probe) const override {
     const auto* c = std::get_if<CollectiveProbe>(&probe);
@@ -136,6 +136,7 @@ class ScriptedBackend : public Backend {
   void finish() override {}
   void release(int /*id*/) override {}
   double agree(double value) override { return value; }
+  bool all(bool value) override { return value; }
 
   static double law(const Probe& probe) {
     constexpr double kLaunch = 1e-6;
