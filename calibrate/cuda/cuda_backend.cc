@@ -87,7 +87,8 @@ class CudaBackend : public Backend {
     const float one = 1;
     one_ = DeviceMemory(sizeof(float));
     check(cudaMemcpy(one_.get(), &one, sizeof(one), cudaMemcpyHostToDevice));
-    cuda::check_own_kernels();
+    cuda::check_own_kernels(6, 512);
+    cuda::check_own_kernels(3, kWidth);
   }
 
   ~CudaBackend() override {

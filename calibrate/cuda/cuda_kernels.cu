@@ -8,7 +8,14 @@ namespace {
 using bf16 = __nv_bfloat16;
 constexpr int kThreads = 256;
 
-cudaStream_t of(Stream stream) { return static_cast<cudaStream_t>(stream); }
+#ifdef __CUDACC__
+// Tests have one of their own, which runs a kernel's threads on the processor.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, Stream stream, Arguments... arguments) {
+  kernel<<<blocks, threads, 0, static_cast<cudaStream_t>(stream)>>>(arguments...);
+}
+#endif
+
 unsigned blocks_for(size_t count) {
   const size_t blocks = (count + kThreads - 1) / kThreads;
   return static_cast<unsigned>(blocks < 1 ? 1 : blocks > (1u << 20) ? (1u << 20) : blocks);
@@ -33,26 +40,14 @@ __global__ void fill_float_kernel(float* values, size_t count, uint64_t seed) {
     values[i] = noise(i, seed);
   }
 }
-__global__ void nothing_kernel() {}
-
-// As much shared memory as keeps other blocks off the multiprocessor, as NCCL's blocks do; registers as well.
-constexpr int kCopyThreads = 512;
-constexpr int kCopyShared = 96 << 10;
-__global__ void __launch_bounds__(kCopyThreads, 1)
-    copy_until_kernel(const uint4* from, uint4* to, size_t count, const volatile int* stop, int* started) {
-  extern __shared__ uint4 held[];
-  if (threadIdx.x == 0) {
-    held[0] = from[0];
-    atomicAdd_system(started, 1);
-  }
-  // Asking the host costs a microsecond: not for every element.
-  constexpr int kCopiesAnAsk = 256;
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
-  while (*stop == 0) {
-    for (int c = 0; c < kCopiesAnAsk; ++c, i += stride) to[i % count] = from[i % count];
+// Signs and mantissas at random, exponents about one: random bytes hold the format's NaN.
+__global__ void fill_fp8_kernel(uint8_t* values, size_t count, uint64_t seed) {
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) {
+    const auto bits = static_cast<unsigned>((noise(i, seed) + 0.5f) * 256);
+    values[i] = static_cast<uint8_t>((bits & 0x8fu) | 0x30u);
   }
 }
+__global__ void nothing_kernel() {}
 
 // Two elements a thread and step.
 __global__ void scale_kernel(const __nv_bfloat162* x, __nv_bfloat162* y, size_t pairs) {
@@ -154,41 +149,38 @@ __global__ void adam_kernel(bf16* parameter, const bf16* gradient, float* master
 }  // namespace
 
 void fill_random(void* values, size_t count, uint64_t seed, Stream stream) {
-  fill_kernel<<<blocks_for(count), kThreads, 0, of(stream)>>>(static_cast<bf16*>(values), count, seed);
+  launch(fill_kernel, blocks_for(count), kThreads, stream, static_cast<bf16*>(values), count, seed);
 }
 void fill_random_floats(float* values, size_t count, uint64_t seed, Stream stream) {
-  fill_float_kernel<<<blocks_for(count), kThreads, 0, of(stream)>>>(values, count, seed);
+  launch(fill_float_kernel, blocks_for(count), kThreads, stream, values, count, seed);
 }
-void launch_nothing(Stream stream) { nothing_kernel<<<1, 1, 0, of(stream)>>>(); }
+void fill_random_fp8(void* values, size_t count, uint64_t seed, Stream stream) {
+  launch(fill_fp8_kernel, blocks_for(count), kThreads, stream, static_cast<uint8_t*>(values), count, seed);
+}
+void launch_nothing(Stream stream) { launch(nothing_kernel, 1, 1, stream); }
 void scale(const void* x, void* y, size_t count, Stream stream) {
-  scale_kernel<<<blocks_for(count / 2), kThreads, 0, of(stream)>>>(static_cast<const __nv_bfloat162*>(x),
-                                                                   static_cast<__nv_bfloat162*>(y), count / 2);
+  launch(scale_kernel, blocks_for(count / 2), kThreads, stream, static_cast<const __nv_bfloat162*>(x),
+         static_cast<__nv_bfloat162*>(y), count / 2);
 }
 void rms_norm(const void* x, const void* weight, void* y, size_t rows, size_t width, Stream stream) {
-  rms_norm_kernel<<<static_cast<unsigned>(rows), kThreads, 0, of(stream)>>>(
-      static_cast<const bf16*>(x), static_cast<const bf16*>(weight), static_cast<bf16*>(y), width);
+  launch(rms_norm_kernel, static_cast<unsigned>(rows), kThreads, stream, static_cast<const bf16*>(x),
+         static_cast<const bf16*>(weight), static_cast<bf16*>(y), width);
 }
 void swiglu(const void* gate, const void* up, void* y, size_t count, Stream stream) {
-  swiglu_kernel<<<blocks_for(count / 2), kThreads, 0, of(stream)>>>(static_cast<const __nv_bfloat162*>(gate),
-                                                                    static_cast<const __nv_bfloat162*>(up),
-                                                                    static_cast<__nv_bfloat162*>(y), count / 2);
+  launch(swiglu_kernel, blocks_for(count / 2), kThreads, stream, static_cast<const __nv_bfloat162*>(gate),
+         static_cast<const __nv_bfloat162*>(up), static_cast<__nv_bfloat162*>(y), count / 2);
 }
 void rope(const void* x, void* y, size_t rows, size_t width, Stream stream) {
-  rope_kernel<<<static_cast<unsigned>(rows), kThreads, 0, of(stream)>>>(static_cast<const bf16*>(x),
-                                                                        static_cast<bf16*>(y), width);
+  launch(rope_kernel, static_cast<unsigned>(rows), kThreads, stream, static_cast<const bf16*>(x), static_cast<bf16*>(y),
+         width);
 }
 void cross_entropy(void* logits, const int32_t* targets, float* loss, size_t rows, size_t vocabulary, Stream stream) {
-  cross_entropy_kernel<<<static_cast<unsigned>(rows), kThreads, 0, of(stream)>>>(static_cast<bf16*>(logits), targets,
-                                                                                 loss, rows, vocabulary);
-}
-void copy_until(const void* from, void* to, size_t bytes, int blocks, const int* stop, int* started, Stream stream) {
-  cudaFuncSetAttribute(copy_until_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kCopyShared);
-  copy_until_kernel<<<static_cast<unsigned>(blocks), kCopyThreads, kCopyShared, of(stream)>>>(
-      static_cast<const uint4*>(from), static_cast<uint4*>(to), bytes / sizeof(uint4), stop, started);
+  launch(cross_entropy_kernel, static_cast<unsigned>(rows), kThreads, stream, static_cast<bf16*>(logits), targets, loss,
+         rows, vocabulary);
 }
 void fused_adam(void* parameter, const void* gradient, float* master, float* m, float* v, size_t count, Stream stream) {
-  adam_kernel<<<blocks_for(count), kThreads, 0, of(stream)>>>(static_cast<bf16*>(parameter),
-                                                              static_cast<const bf16*>(gradient), master, m, v, count);
+  launch(adam_kernel, blocks_for(count), kThreads, stream, static_cast<bf16*>(parameter),
+         static_cast<const bf16*>(gradient), master, m, v, count);
 }
 
 }  // namespace herdsim::cuda

@@ -12,6 +12,9 @@ using Stream = void*;  // cudaStream_t
 void fill_random(void* values, size_t count, uint64_t seed, Stream stream);
 void fill_random_floats(float* values, size_t count, uint64_t seed, Stream stream);
 
+// E4M3 numbers of size 1/2 to 2, of either sign.
+void fill_random_fp8(void* values, size_t count, uint64_t seed, Stream stream);
+
 void launch_nothing(Stream stream);
 // y = a x + b.
 void scale(const void* x, void* y, size_t count, Stream stream);
