@@ -8,8 +8,9 @@
 
 namespace herdsim {
 
-// All GPUs of this machine, of which the first does what one GPU does and all of them collectives.
-// Throws: SpecError in one line where there is no device.
+// One process: all GPUs that it sees, of which the first does what one GPU does and all of them
+// collectives. One of several processes, on one node or more: one GPU each. `peers` must outlive
+// it. Throws: SpecError in one line where there is no device.
 std::unique_ptr<Backend> make_cuda_backend(Peers& peers);
 
 }  // namespace herdsim

@@ -3,10 +3,18 @@
 namespace herdsim::cuda {
 namespace {
 
-cublasLtMatrixLayout_t layout(cudaDataType_t type, int64_t rows, int64_t columns) {
+// `groups` of them, one after the other.
+cublasLtMatrixLayout_t layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t groups) {
   cublasLtMatrixLayout_t made = nullptr;
   check(cublasLtMatrixLayoutCreate(&made, type, static_cast<uint64_t>(rows),
                                    static_cast<uint64_t>(columns), rows));
+  if (groups == 1) return made;
+  const auto count = static_cast<int32_t>(groups);
+  const int64_t stride = rows * columns;
+  check(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                         sizeof(count)));
+  check(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+                                         sizeof(stride)));
   return made;
 }
 
@@ -25,9 +33,10 @@ Matmul::Matmul(cublasLtHandle_t handle, const GemmShape& s, void* workspace, siz
       cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof(left)));
   check(cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_TRANSB, &right,
                                        sizeof(right)));
-  left_ = left == CUBLAS_OP_T ? layout(type, s.k, s.n) : layout(type, s.n, s.k);
-  right_ = right == CUBLAS_OP_T ? layout(type, s.m, s.k) : layout(type, s.k, s.m);
-  out_ = layout(out, s.n, s.m);
+  left_ = left == CUBLAS_OP_T ? layout(type, s.k, s.n, s.groups) : layout(type, s.n, s.k, s.groups);
+  right_ =
+      right == CUBLAS_OP_T ? layout(type, s.m, s.k, s.groups) : layout(type, s.k, s.m, s.groups);
+  out_ = layout(out, s.n, s.m, s.groups);
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublasLtMatmulPreferenceCreate(&preference));
   check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,

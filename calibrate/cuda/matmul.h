@@ -1,4 +1,5 @@
-// One matrix product by cuBLASLt: bf16 or fp8 in, fp32 sums, in the layouts of a linear layer.
+// A matrix product by cuBLASLt, or as many of one size as the shape has groups: bf16 or fp8 in,
+// fp32 sums, in the layouts of a linear layer.
 #pragma once
 
 #include <cublasLt.h>

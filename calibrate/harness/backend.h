@@ -19,10 +19,11 @@
 
 namespace herdsim {
 
-// Among all ranks of the backend. `bytes` is the size of nccl-tests.
+// Among the first `ranks` ranks of the backend, 0: among all. `bytes` is the size of nccl-tests.
 struct CollectiveProbe {
   std::string kind;  // as CollectiveCurve::kind
   Bytes bytes;
+  int64_t ranks = 0;
 };
 
 struct CopyProbe {
@@ -30,10 +31,12 @@ struct CopyProbe {
   Bytes bytes;
 };
 
-// The product, while a copy on `sms` multiprocessors goes on beside it: what a transfer costs compute, on one device.
+// The product, while something else goes on beside it on `sms` multiprocessors: what a transfer costs compute. A collective of
+// all ranks where `collective` names its kind; else a copy in the memory of one device.
 struct SharingProbe {
   GemmShape product;
   int64_t sms = 0;
+  std::string collective;
 };
 
 // The shortest thing that the device can be asked to do.
@@ -63,6 +66,7 @@ struct DeviceFacts {
   double watts = 0;        // of the board; 0: not known
   double memory_rate = 0;  // bytes a second, of a data sheet; 0: the fastest stream measured
   double peak_flops = 0;   // dense, of a data sheet; 0: the measured peak
+  bool has_fp8 = false;    // products in it
   DataType product_type = DataType::kBf16;  // what its products really compute in
   std::vector<std::string> attention_kernels;
 };
@@ -91,6 +95,9 @@ class Backend {
   // Waits for everything that was run.
   virtual void finish() = 0;
   virtual void release(int prepared) = 0;
+  // After prepare() or time() threw: drops what the probe held. Throws: std::runtime_error where the device can do nothing
+  // any more.
+  virtual void recover() = 0;
 
   // The leader's value, on every rank.
   virtual double agree(double value) = 0;

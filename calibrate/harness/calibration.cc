@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <set>
+#include <stdexcept>
+#include <variant>
 
 #include "calibrate/profile/collective_time.h"
 
@@ -19,25 +22,32 @@ constexpr std::array<std::string_view, 3> kStreams = {"fused", "framework", "opt
 struct KeyOf {
   std::string operator()(const GemmShape& g) const {
     return fmt::format("gemm {} {} {} {} {}", kTypes[static_cast<size_t>(g.dtype)],
-                       kPasses[static_cast<size_t>(g.pass)], g.m, g.n, g.k);
+                       kPasses[static_cast<size_t>(g.pass)], g.m, g.n, g.k) +
+           (g.groups > 1 ? fmt::format(" groups {}", g.groups) : "");
   }
   std::string operator()(const AttentionShape& a) const {
     return fmt::format("attention {} {} {} {} {} {} {} {}",
                        a.pass == AttentionPass::kForward ? "forward" : "backward",
                        a.mask_fraction < 1 ? "causal" : "full", a.batch, a.query_tokens,
-                       a.kv_tokens, a.heads, a.kv_heads, a.head_dim);
+                       a.kv_tokens, a.heads, a.kv_heads, a.head_dim) +
+           (a.value_head_dim > 0 && a.value_head_dim != a.head_dim
+                ? fmt::format(" values {}", a.value_head_dim)
+                : "") +
+           (a.mask_fraction < 0.5 ? fmt::format(" of {:.4g}", a.mask_fraction) : "");
   }
   std::string operator()(const MemoryTraffic& s) const {
     return fmt::format("stream {} {}", kStreams[static_cast<size_t>(s.stream)], s.moved.count());
   }
   std::string operator()(const CollectiveProbe& c) const {
-    return fmt::format("collective {} {}", c.kind, c.bytes.count());
+    return fmt::format("collective {} {}", c.kind, c.bytes.count()) +
+           (c.ranks > 0 ? fmt::format(" of {}", c.ranks) : "");
   }
   std::string operator()(const CopyProbe& c) const {
     return fmt::format("copy {} {}", c.to_device ? "to_device" : "to_host", c.bytes.count());
   }
   std::string operator()(const SharingProbe& s) const {
-    return fmt::format("sharing {} {}", s.sms, (*this)(s.product));
+    return fmt::format("sharing {}{}{} {}", s.collective, s.collective.empty() ? "" : " ", s.sms,
+                       (*this)(s.product));
   }
   std::string operator()(const LaunchProbe& /*launch*/) const { return "launch"; }
   std::string operator()(const PeakProbe& /*peak*/) const { return "peak"; }
@@ -48,8 +58,8 @@ std::string stored_key(const Backend& backend, const Probe& probe) {
   return fmt::format("{} ranks {} nodes {}", probe_key(probe), backend.ranks(), backend.nodes());
 }
 
-ProbeResult measure(Backend& backend, const CalibrationPlan& plan, const Probe& probe) {
-  const int prepared = backend.prepare(probe);
+ProbeResult measure(Backend& backend, const CalibrationPlan& plan, const Probe& probe,
+                    int prepared) {
   const double begin = plan.clock();
   backend.time(prepared, 1);
   const double once = backend.time(prepared, 1).seconds;
@@ -68,6 +78,32 @@ ProbeResult measure(Backend& backend, const CalibrationPlan& plan, const Probe& 
   return {.probe = probe, .summary = summary, .stopped = stop_reason_text(reason)};
 }
 
+// The result, or why there is none.
+std::variant<ProbeResult, std::string> try_to_measure(Backend& backend, const CalibrationPlan& plan,
+                                                      const Probe& probe) {
+  std::optional<int> prepared;
+  std::string fault;
+  try {
+    prepared = backend.prepare(probe);
+  } catch (const std::runtime_error& error) {
+    fault = error.what();
+  }
+  if (!backend.all(prepared.has_value())) {
+    if (prepared) backend.release(*prepared);
+    backend.recover();
+    return fault.empty() ? "failed on another rank" : fault;
+  }
+  if (backend.ranks() > 1) return measure(backend, plan, probe, *prepared);
+  try {
+    return measure(backend, plan, probe, *prepared);
+  } catch (const std::runtime_error& error) {
+    fault = error.what();
+    backend.release(*prepared);
+    backend.recover();
+    return fault;
+  }
+}
+
 // The leader alone reads the file.
 std::optional<ProbeResult> kept(Backend& backend, const CalibrationPlan& plan, const Probe& probe) {
   std::optional<StoredMeasurement> found;
@@ -83,6 +119,14 @@ std::optional<ProbeResult> kept(Backend& backend, const CalibrationPlan& plan, c
   return result;
 }
 
+// Powers of two, as layers are split, in the full grid; and all.
+std::vector<int64_t> groups_of(int64_t ranks, bool quick) {
+  std::vector<int64_t> groups;
+  for (int64_t group = 2; !quick && group < ranks; group *= 2) groups.push_back(group);
+  if (ranks > 1) groups.push_back(ranks);
+  return groups;
+}
+
 std::vector<Probe> grid(const DeviceFacts& facts, int64_t ranks, double largest_flops,
                         Bytes largest_bytes, bool quick) {
   std::vector<Probe> probes = {LaunchProbe{}, PeakProbe{}};
@@ -95,6 +139,13 @@ std::vector<Probe> grid(const DeviceFacts& facts, int64_t ranks, double largest_
         const GemmShape shape{.m = m, .n = n, .k = k, .dtype = DataType::kBf16};
         if (shape.flops().count() > largest_flops) continue;
         probes.emplace_back(shape);
+        // Smaller ones are as fast in bf16.
+        constexpr int64_t kLeastOfFp8 = 512;
+        if (facts.has_fp8 && std::min({m, n, k}) >= kLeastOfFp8) {
+          GemmShape narrow = shape;
+          narrow.dtype = DataType::kFp8;
+          probes.emplace_back(narrow);
+        }
         if (m != n || n != k) continue;
         for (const GemmPass pass : {GemmPass::kDgrad, GemmPass::kWgrad}) {
           GemmShape gradient = shape;
@@ -136,12 +187,17 @@ std::vector<Probe> grid(const DeviceFacts& facts, int64_t ranks, double largest_
     if (size < kSeveralWaves || product.flops().count() > largest_flops) continue;
     for (int64_t sms = 8; sms <= 32 && 2 * sms < facts.multiprocessors; sms += 8) {
       probes.emplace_back(SharingProbe{product, sms});
+      if (ranks == 1) continue;
+      for (const std::string_view kind : {"all_gather", "reduce_scatter", "all_reduce"}) {
+        probes.emplace_back(SharingProbe{product, sms, std::string(kind)});
+      }
     }
   }
-  if (ranks > 1) {
+  for (const int64_t group : groups_of(ranks, quick)) {
     for (const std::string_view kind : kCollectiveCurveKinds) {
       for (int64_t bytes = 1024; bytes <= largest_bytes.count(); bytes *= step / 2) {
-        probes.emplace_back(CollectiveProbe{std::string(kind), Bytes(bytes)});
+        probes.emplace_back(
+            CollectiveProbe{std::string(kind), Bytes(bytes), group < ranks ? group : 0});
       }
     }
   }
@@ -180,7 +236,12 @@ CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan) {
       continue;
     }
     if (!result) {
-      result = measure(backend, plan, probe);
+      auto outcome = try_to_measure(backend, plan, probe);
+      if (const auto* fault = std::get_if<std::string>(&outcome)) {
+        out.failed.push_back(probe_key(probe) + ": " + *fault);
+        continue;
+      }
+      result = std::move(std::get<ProbeResult>(outcome));
       ++measured;
       if (plan.store != nullptr)
         plan.store->put({stored_key(backend, probe), result->summary, result->stopped});

@@ -136,8 +136,11 @@ class Builder {
     double low[3] = {1e18, 1e18, 1e18}, high[3] = {0, 0, 0};
     for (const auto& [shape, seconds] : of<GemmShape>()) {
       if (shape.dtype != dtype || shape.pass != GemmPass::kForward || seconds <= floor_) continue;
-      source.rows.push_back({shape, name, seconds});
-      const int64_t sizes[3] = {shape.m, shape.n, shape.k};
+      // Groups count as rows of one product, as gemm_cost() counts them.
+      const GemmShape whole{
+          .m = shape.m * shape.groups, .n = shape.n, .k = shape.k, .dtype = dtype};
+      source.rows.push_back({whole, name, seconds});
+      const int64_t sizes[3] = {whole.m, whole.n, whole.k};
       for (size_t i = 0; i < 3; ++i) {
         low[i] = std::min(low[i], static_cast<double>(sizes[i]));
         high[i] = std::max(high[i], static_cast<double>(sizes[i]));
@@ -237,9 +240,10 @@ class Builder {
   void collectives() {
     std::vector<CollectiveMeasurement> rows;
     for (const auto& [probe, seconds] : of<CollectiveProbe>()) {
+      const int64_t ranks = probe.ranks > 0 ? probe.ranks : backend_.ranks();
       rows.push_back({.kind = probe.kind,
-                      .ranks = backend_.ranks(),
-                      .nodes = backend_.nodes(),
+                      .ranks = ranks,
+                      .nodes = backend_.nodes_of(ranks),
                       .size = probe.bytes,
                       .seconds = seconds});
     }
@@ -248,21 +252,27 @@ class Builder {
       profile_.collectives = fit_collectives(rows, measured("collectives"), kTolerance);
   }
 
-  // A product that lost so many of all SMs takes all / (all - lost) as long.
+  // A product that lost so many of all SMs takes all / (all - lost) as long. Real collectives tell
+  // more than a copy that stands for them.
   void sharing() {
     const auto all = static_cast<double>(profile_.sms);
-    std::vector<double> lost;
+    std::array<std::vector<double>, 2> lost;  // beside a copy, beside collectives
     for (const auto& [probe, beside] : of<SharingProbe>()) {
       for (const auto& [product, alone] : of<GemmShape>()) {
         if (probe_key(product) != probe_key(probe.product)) continue;
-        lost.push_back(all * (1 - alone / beside) / static_cast<double>(probe.sms));
+        lost[probe.collective.empty() ? 0 : 1].push_back(all * (1 - alone / beside) /
+                                                         static_cast<double>(probe.sms));
       }
     }
-    profile_.sharing_provenance =
-        lost.empty() ? Provenance{Evidence::kAssumed, "the SMs of the transfer alone; not measured"}
-                     : measured("products beside a copy");
+    profile_.sharing_provenance = {Evidence::kAssumed,
+                                   "the SMs of the transfer alone; not measured"};
     constexpr double kMost = 16;  // as a profile may hold
-    if (!lost.empty()) profile_.sms_lost_per_transfer_sm = std::clamp(median(lost), 0.0, kMost);
+    for (const auto& [of_it, beside] : {std::pair(&lost[0], "products beside a copy"),
+                                        std::pair(&lost[1], "products beside collectives")}) {
+      if (of_it->empty()) continue;
+      profile_.sms_lost_per_transfer_sm = std::clamp(median(*of_it), 0.0, kMost);
+      profile_.sharing_provenance = measured(beside);
+    }
   }
 
   const ProfileRequest& request_;
@@ -296,7 +306,7 @@ struct RateOf {
   Rate operator()(const MemoryTraffic& s) const { return bytes(as_double(s.moved)); }
   // Links between ranks are not known here; through memory nothing passes faster than memory.
   Rate operator()(const CollectiveProbe& c) const {
-    return bytes(as_double(c.bytes) * bus_factor(c.kind, ranks));
+    return bytes(as_double(c.bytes) * bus_factor(c.kind, c.ranks > 0 ? c.ranks : ranks));
   }
   Rate operator()(const CopyProbe& c) const { return bytes(as_double(c.bytes)); }
   Rate operator()(const SharingProbe& s) const { return flops(s.product.flops()); }
@@ -335,6 +345,7 @@ std::string verdict_table(const DeviceProfile& profile, int64_t ranks,
   }
   std::string text = table.text();
   for (const std::string& refused : calibration.refused) text += "not measured: " + refused + "\n";
+  for (const std::string& failed : calibration.failed) text += "failed: " + failed + "\n";
   return text;
 }
 

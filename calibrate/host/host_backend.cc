@@ -42,7 +42,7 @@ struct BufferSizes {
 
 struct SizesOf {
   BufferSizes operator()(const GemmShape& g) const {
-    return {{g.m * g.k, g.n * g.k, g.m * g.n}, 0};
+    return {{g.groups * g.m * g.k, g.groups * g.n * g.k, g.groups * g.m * g.n}, 0};
   }
   BufferSizes operator()(const AttentionShape& a) const {
     const int64_t q = a.batch * a.heads * a.query_tokens * a.head_dim;
@@ -87,7 +87,10 @@ struct RunOn {
   Prepared& p;
   Peers& peers;
 
-  void operator()(const GemmShape& g) const { product(g, p.at(0), p.at(1), p.at(2)); }
+  void operator()(const GemmShape& g) const {
+    for (int64_t i = 0; i < g.groups; ++i)
+      product(g, p.at(0) + i * g.m * g.k, p.at(1) + i * g.n * g.k, p.at(2) + i * g.m * g.n);
+  }
   void operator()(const AttentionShape& a) const {
     const bool backward = a.pass == AttentionPass::kBackward;
     attention(a, p.at(0), p.at(1), p.at(2), backward ? p.at(3) : nullptr,
@@ -133,10 +136,18 @@ class HostBackend : public Backend {
   std::string why_not(const Probe& probe) const override {
     if (std::holds_alternative<CollectiveProbe>(probe) && peers_.ranks() == 1)
       return "one rank; start it with mpirun -n 2";
+    if (const auto* c = std::get_if<CollectiveProbe>(&probe);
+        c != nullptr && c->ranks > 0 && c->ranks < peers_.ranks()) {
+      return "collectives on the host are of all ranks";
+    }
     if (std::holds_alternative<SharingProbe>(probe)) return "a processor has no SMs to share";
     if (const auto* g = std::get_if<GemmShape>(&probe);
         g != nullptr && g->dtype == DataType::kFp8) {
       return "this processor has no fp8";
+    }
+    if (const auto* a = std::get_if<AttentionShape>(&probe);
+        a != nullptr && a->value_head_dim > 0 && a->value_head_dim != a->head_dim) {
+      return "attention on the host has values as wide as keys";
     }
     int64_t floats = 0;
     const BufferSizes sizes = std::visit(SizesOf{peers_.ranks()}, probe);
@@ -197,6 +208,7 @@ class HostBackend : public Backend {
 
   void finish() override { peers_.barrier(); }
   void release(int id) override { prepared_[static_cast<size_t>(id)].reset(); }
+  void recover() override {}
 
  private:
   static void check(const Probe& probe) {

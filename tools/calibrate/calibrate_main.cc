@@ -155,6 +155,8 @@ int run_calibration(const CalibrateOptions& o, Peers& peers) {
   std::printf("%zu probes: %zu measured now, %zu kept from %s\n%s: the profile\n",
               result.results.size(), result.results.size() - static_cast<size_t>(kept),
               static_cast<size_t>(kept), database.c_str(), o.output.c_str());
+  if (!result.failed.empty())
+    std::printf("%zu probes failed; the same call tries them again\n", result.failed.size());
   if (result.left > 0)
     std::printf("%zu finer probes were not reached in time; the same call goes on with them\n",
                 result.left);

@@ -106,8 +106,9 @@ TEST(MeasurementStore, refuses_other_files_and_leaves_them_as_they_are) {
 // A device whose times are a known law, and which breaks after a number of probes.
 class ScriptedBackend : public Backend {
  public:
-  explicit ScriptedBackend(size_t breaks_after = 1000000, int64_t multiprocessors = 1)
-      : breaks_after_(breaks_after) {
+  explicit ScriptedBackend(size_t breaks_after = 1000000, int64_t multiprocessors = 1,
+                           int64_t ranks = 2)
+      : breaks_after_(breaks_after), ranks_(ranks) {
     facts_ = {.name = "scripted",
               .software = "v1",
               .memory = gigabytes(16),
@@ -117,15 +118,22 @@ class ScriptedBackend : public Backend {
               .attention_kernels = {"own"}};
   }
   const DeviceFacts& facts() const override { return facts_; }
-  int64_t ranks() const override { return 2; }
-  int64_t nodes_of(int64_t /*ranks*/) const override { return 1; }
+  int64_t ranks() const override { return ranks_; }
+  // Nodes of four.
+  int64_t nodes_of(int64_t ranks) const override { return (ranks + 3) / 4; }
   bool leads() const override { return true; }
   std::string why_not(const Probe& probe) const override {
     const auto* c = std::get_if<CollectiveProbe>(&probe);
     return c != nullptr && c->kind == "all_to_all" ? "nobody wrote it" : "";
   }
   int prepare(const Probe& probe) override {
-    if (++prepared == breaks_after_) throw std::runtime_error("unplugged");
+    if (++prepared == breaks_after_) {
+      broken_ = true;
+      throw std::runtime_error("unplugged");
+    }
+    const auto* a = std::get_if<AttentionShape>(&probe);
+    if (fails_at_attention && a != nullptr && a->head_dim == 64)
+      throw std::runtime_error("no engine");
     probe_ = probe;
     return 0;
   }
@@ -135,6 +143,9 @@ class ScriptedBackend : public Backend {
   void run(int /*id*/) override {}
   void finish() override {}
   void release(int /*id*/) override {}
+  void recover() override {
+    if (broken_) throw std::runtime_error("unplugged");
+  }
   double agree(double value) override { return value; }
   bool all(bool value) override { return value; }
 
@@ -152,16 +163,20 @@ class ScriptedBackend : public Backend {
     if (const auto* c = std::get_if<CopyProbe>(&probe))
       return kLaunch + static_cast<double>(c->bytes.count()) / 2e10;
     if (const auto* s = std::get_if<SharingProbe>(&probe)) {
-      return law(s->product) / (1 - kLost * static_cast<double>(s->sms) / kMultiprocessors);
+      const double lost = s->collective.empty() ? kLost : kLostToCollectives;
+      return law(s->product) / (1 - lost * static_cast<double>(s->sms) / kMultiprocessors);
     }
     return std::holds_alternative<PeakProbe>(probe) ? kPeakProbeFlops / 9e11 : kLaunch;
   }
-  static constexpr double kLost = 1.7;
+  static constexpr double kLost = 1.7, kLostToCollectives = 1.3;
   static constexpr int64_t kMultiprocessors = 132;
   size_t prepared = 0;
+  bool fails_at_attention = false;
 
  private:
   size_t breaks_after_;
+  int64_t ranks_;
+  bool broken_ = false;
   DeviceFacts facts_;
   Probe probe_;
   double calls_ = 0;
@@ -213,6 +228,69 @@ TEST(Calibration, begins_no_probe_after_its_time_and_the_next_call_goes_on) {
   const CalibrationResult whole = calibrate(second, plan);
   EXPECT_EQ(whole.left, 0u);
   EXPECT_EQ(second.prepared, cut.left - (whole.refused.size() - cut.refused.size()));
+}
+
+TEST(Calibration, a_probe_that_fails_leaves_the_others_alone_and_is_tried_again) {
+  MeasurementStore store(fresh("fails.db"), "scripted", "v1");
+  ScriptedBackend backend(1000000, 1, 1);
+  backend.fails_at_attention = true;
+  const CalibrationPlan plan = plan_with(&store);
+  const CalibrationResult first = calibrate(backend, plan);
+  ASSERT_FALSE(first.failed.empty());
+  for (const std::string& failed : first.failed)
+    EXPECT_NE(failed.find("64: no engine"), std::string::npos) << failed;
+  EXPECT_EQ(first.results.size() + first.refused.size() + first.failed.size(), plan.probes.size());
+  const DeviceProfile profile = profile_of_results({"scripted", "test"}, backend, first);
+  EXPECT_NE(verdict_table(profile, 1, first).find("failed: attention"), std::string::npos);
+  backend.fails_at_attention = false;
+  backend.prepared = 0;
+  EXPECT_TRUE(calibrate(backend, plan).failed.empty());
+  EXPECT_EQ(backend.prepared, first.failed.size());
+}
+
+TEST(Calibration, measures_collectives_of_every_power_of_two_and_of_all) {
+  for (const auto& [ranks, groups] : {std::pair<int64_t, std::set<int64_t>>{8, {2, 4, 0}},
+                                      {12, {2, 4, 8, 0}},
+                                      {2, {0}},
+                                      {1, {}}}) {
+    std::set<int64_t> found;
+    for (const Probe& probe :
+         default_probes(ScriptedBackend().facts(), ranks, 1e10, mebibytes(64), false)) {
+      if (const auto* c = std::get_if<CollectiveProbe>(&probe)) found.insert(c->ranks);
+    }
+    EXPECT_EQ(found, groups) << ranks;
+  }
+  ScriptedBackend backend(1000000, 1, 8);
+  CalibrationPlan plan = plan_with(nullptr);
+  plan.probes = default_probes(backend.facts(), 8, 1e9, mebibytes(1), false);
+  const DeviceProfile profile =
+      profile_of_results({"scripted", "test"}, backend, calibrate(backend, plan));
+  for (const auto& [ranks, nodes] : {std::pair<int64_t, int64_t>{2, 1}, {4, 1}, {8, 2}}) {
+    EXPECT_NE(profile.collective("all_reduce", ranks, nodes), nullptr) << ranks;
+  }
+}
+
+TEST(Calibration, keys_tell_shapes_apart) {
+  const GemmShape product{.m = 512, .n = 512, .k = 512};
+  GemmShape grouped = product;
+  grouped.groups = 8;
+  AttentionShape causal{
+      .query_tokens = 512, .kv_tokens = 512, .heads = 8, .kv_heads = 8, .head_dim = 192};
+  AttentionShape narrow = causal, documents = causal;
+  narrow.value_head_dim = 128;
+  documents.mask_fraction = 0.25;
+  const std::vector<Probe> probes = {product,
+                                     grouped,
+                                     causal,
+                                     narrow,
+                                     documents,
+                                     CollectiveProbe{"all_reduce", mebibytes(1)},
+                                     CollectiveProbe{"all_reduce", mebibytes(1), 2},
+                                     SharingProbe{product, 8},
+                                     SharingProbe{product, 8, "all_reduce"}};
+  std::set<std::string> keys;
+  for (const Probe& probe : probes) keys.insert(probe_key(probe));
+  EXPECT_EQ(keys.size(), probes.size());
 }
 
 TEST(Calibration, the_full_grid_begins_with_the_quick_one) {
@@ -272,6 +350,15 @@ TEST(MeasuredProfile, tells_what_a_transfer_takes_from_compute_and_says_so_where
   const DeviceProfile profile = load_profile_text(save_profile_text(made), "p");
   EXPECT_NEAR(profile.sms_lost_per_transfer_sm, ScriptedBackend::kLost, 0.1);
   EXPECT_EQ(profile.sharing_provenance.evidence, Evidence::kMeasured);
+  EXPECT_NE(profile.sharing_provenance.source.find("beside a copy"), std::string::npos);
+
+  // A collective is what it stands for.
+  for (const int64_t sms : {8, 24})
+    plan.probes.emplace_back(SharingProbe{product, sms, "all_gather"});
+  const DeviceProfile real =
+      profile_of_results({"scripted", "test"}, backend, calibrate(backend, plan));
+  EXPECT_NEAR(real.sms_lost_per_transfer_sm, ScriptedBackend::kLostToCollectives, 0.1);
+  EXPECT_NE(real.sharing_provenance.source.find("beside collectives"), std::string::npos);
 
   ScriptedBackend other;
   const DeviceProfile without =
