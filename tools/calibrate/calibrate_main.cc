@@ -109,21 +109,33 @@ std::vector<Probe> probes_for(const CalibrateOptions& o, const Backend& backend)
   return in_turn(probes_of(graph_of(load_scenario(o.scenario, o.sets))));
 }
 
+// Where it is written first, so that a profile that was there is not lost to a full disk.
+std::string beside(const std::string& path) { return path + ".new"; }
+
+// An hour of measuring must not end with a place that cannot be written.
+void check_place(const std::string& path) {
+  std::error_code ignored;
+  const bool is_folder = std::filesystem::is_directory(path, ignored);
+  if (is_folder || !std::ofstream(beside(path)))
+    throw SpecError({{.file = path, .problem = is_folder ? "is a folder" : "cannot be written"}});
+  std::filesystem::remove(beside(path), ignored);
+}
+
 void write_profile(const std::string& path, const std::string& text) {
-  // Beside the place first, so that a profile that was there is not lost to a full disk.
-  const std::string beside = path + ".new";
-  if (std::ofstream file(beside); !(file << text) || !file.flush()) {
+  if (std::ofstream file(beside(path)); !(file << text) || !file.flush()) {
     throw SpecError({{.file = path, .problem = "cannot be written"}});
   }
-  std::filesystem::rename(beside, path);
+  std::filesystem::rename(beside(path), path);
 }
 
 int run_calibration(const CalibrateOptions& o, Peers& peers) {
   const std::unique_ptr<Backend> backend = make_backend_on_all(o.backend, peers);
+  std::vector<Probe> probes = probes_for(o, *backend);
   std::optional<MeasurementStore> store;
   std::string fault;
   const std::string database = o.database.empty() ? o.output + ".db" : o.database;
   try {
+    if (backend->leads()) check_place(o.output);
     if (backend->leads()) store.emplace(database, backend->facts().name, backend->facts().software);
   } catch (const std::runtime_error& error) {
     fault = error.what();
@@ -132,7 +144,7 @@ int run_calibration(const CalibrateOptions& o, Peers& peers) {
     if (backend->leads()) std::fprintf(stderr, "%s\n", fault.c_str());
     return 2;
   }
-  CalibrationPlan plan{.probes = probes_for(o, *backend),
+  CalibrationPlan plan{.probes = std::move(probes),
                        .rule = rule_of(o.quick),
                        .store = store ? &*store : nullptr,
                        .clock = seconds_now,
@@ -206,7 +218,10 @@ int parse_and_run(int argc, char** argv, Peers& peers) {
   run->add_option("--minutes", o.minutes,
                   "Begin no probe later, coarse grid first; the same call goes on; default: 2 with "
                   "--quick, else 55")
-      ->check(CLI::Range(0.01, 10000.0));
+      ->check([](const std::string& text) {
+        const double value = std::strtod(text.c_str(), nullptr);
+        return value >= 0.01 && value <= 10000 ? "" : "allowed: 0.01 to 10000";  // not NaN either
+      });
   CLI::App* replay =
       app.add_subcommand("replay", "Run a step's ops on the machine, beside its prediction");
   add_common(replay);
