@@ -91,11 +91,19 @@ StoppingRule rule_of(bool quick) {
   return {.relative_error = 0.02, .least_samples = 5, .most_samples = 50, .most_seconds = 0.4};
 }
 
-// A line that is written over while there is a terminal to see it.
+// A line that is written over while there is a terminal to see it; else, as in a log, one now and
+// then.
 void show_progress(const CalibrationProgress& p) {
-  std::fprintf(stderr, "\r%zu of %zu probes, %.0f s, about %.0f s left: %-50.50s", p.done, p.probes,
-               p.seconds, p.seconds_left, p.probe.c_str());
-  if (p.done == p.probes) std::fprintf(stderr, "\r%110s\r", "");
+  if (isatty(STDERR_FILENO) != 0) {
+    std::fprintf(stderr, "\r%zu of %zu probes, %.0f s, about %.0f s left: %-50.50s", p.done,
+                 p.probes, p.seconds, p.seconds_left, p.probe.c_str());
+    if (p.done == p.probes) std::fprintf(stderr, "\r%110s\r", "");
+    return;
+  }
+  constexpr size_t kEvery = 50;
+  if (p.done % kEvery == 0 || p.done == p.probes)
+    std::fprintf(stderr, "%zu of %zu probes, %.0f s, about %.0f s left\n", p.done, p.probes,
+                 p.seconds, p.seconds_left);
 }
 
 std::vector<Probe> probes_for(const CalibrateOptions& o, const Backend& backend) {
@@ -149,7 +157,7 @@ int run_calibration(const CalibrateOptions& o, Peers& peers) {
                        .store = store ? &*store : nullptr,
                        .clock = seconds_now,
                        .most_seconds = 60 * o.minutes.value_or(o.quick ? 2 : 55)};
-  if (backend->leads() && isatty(STDERR_FILENO) != 0) plan.on_progress = show_progress;
+  if (backend->leads()) plan.on_progress = show_progress;
   const CalibrationResult result = calibrate(*backend, plan);
   if (!backend->leads()) return 0;
   const std::string method =
