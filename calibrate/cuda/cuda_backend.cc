@@ -238,7 +238,7 @@ class CudaBackend : public Backend {
     check(cudaGetLastError());
     for (const LocalGpu& gpu : gpus_) check(cudaEventRecord(gpu.end, gpu.stream));
     // While it runs: afterwards the clock is an idle one's.
-    const double clock = monitor_->clock_mhz();
+    const double clock = monitor_->clock_mhz(), watts = monitor_->power();
     finish();
     const bool covered = probe.end();
     double slowest = 0;
@@ -248,7 +248,8 @@ class CudaBackend : public Backend {
       slowest = std::max(slowest, milliseconds * 1e-3);
     }
     const auto kernels = static_cast<double>(runs * probe.kernels_a_run());
-    return {{.seconds = peers_.most(slowest / kernels), .clock_mhz = clock}, covered};
+    return {{.seconds = peers_.most(slowest / kernels), .clock_mhz = clock, .watts = watts},
+            covered};
   }
 
   Peers& peers_;

@@ -45,6 +45,14 @@ double GpuMonitor::power_limit() const {
              : 0;
 }
 
+double GpuMonitor::power() const {
+  const auto usage = symbol<int (*)(void*, unsigned*)>(library_, "nvmlDeviceGetPowerUsage");
+  unsigned milliwatts = 0;
+  return device_ != nullptr && usage != nullptr && usage(device_, &milliwatts) == 0
+             ? milliwatts * 1e-3
+             : 0;
+}
+
 std::string GpuMonitor::driver() const {
   const auto version = symbol<int (*)(char*, unsigned)>(library_, "nvmlSystemGetDriverVersion");
   std::array<char, 96> text{};

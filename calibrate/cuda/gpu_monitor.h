@@ -14,7 +14,9 @@ class GpuMonitor {
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
 
-  double clock_mhz() const;    // of the multiprocessors; 0 where NVML is not there
+  double clock_mhz() const;  // of the multiprocessors; 0 where NVML is not there
+  double power()
+      const;  // watts that the board draws, over about the last second; 0 where not known
   double power_limit() const;  // watts; 0 where not known
   std::string driver() const;  // "580.65.06", or empty
 

@@ -31,8 +31,9 @@ struct CopyProbe {
   Bytes bytes;
 };
 
-// The product, while something else goes on beside it on `sms` multiprocessors: what a transfer costs compute. A collective of
-// all ranks where `collective` names its kind; else a copy in the memory of one device.
+// The product, while something else goes on beside it on `sms` multiprocessors: what a transfer
+// costs compute. A collective of all ranks where `collective` names its kind; else a copy in the
+// memory of one device.
 struct SharingProbe {
   GemmShape product;
   int64_t sms = 0;
@@ -55,6 +56,7 @@ std::string probe_key(const Probe& probe);
 struct Sample {
   double seconds = 0;    // of one run
   double clock_mhz = 0;  // while it ran; 0: not known
+  double watts = 0;      // of the board, likewise
 };
 
 // What stands in the database and in the profile's provenance.
@@ -95,8 +97,8 @@ class Backend {
   // Waits for everything that was run.
   virtual void finish() = 0;
   virtual void release(int prepared) = 0;
-  // After prepare() or time() threw: drops what the probe held. Throws: std::runtime_error where the device can do nothing
-  // any more.
+  // After prepare() or time() threw: drops what the probe held. Throws: std::runtime_error where
+  // the device can do nothing any more.
   virtual void recover() = 0;
 
   // The leader's value, on every rank.

@@ -35,15 +35,16 @@ struct CalibrationPlan {
 struct CalibrationResult {
   std::vector<ProbeResult> results;
   std::vector<std::string> refused;  // probes that the device cannot do, with the reason
-  // Probes that the device was asked to do and failed at, with the reason. They are not kept: the next call tries them again.
+  // Probes that the device was asked to do and failed at, with the reason. They are not kept: the
+  // next call tries them again.
   std::vector<std::string> failed;
   size_t left = 0;  // probes that the time did not reach, neither measured nor kept
 };
 
 // Each probe once, in order, until the time is over; what is kept in the store costs none and is
 // always taken. A probe that fails leaves the others alone, while the device can still do anything.
-// Throws: what the store throws and Backend::recover; what was measured before is kept. With several
-// ranks also what Backend::time throws, since the others wait in it.
+// Throws: what the store throws and Backend::recover; what was measured before is kept. With
+// several ranks also what Backend::time throws, since the others wait in it.
 CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan);
 
 // A grid that covers what layers of a model ask for, in sizes the device does in a fraction of a
@@ -53,8 +54,8 @@ CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan);
 std::vector<Probe> default_probes(const DeviceFacts& facts, int64_t ranks, double largest_flops,
                                   Bytes largest_bytes, bool quick);
 
-// Launch and peak first, then one of each kind in turn, each kind in its own order: what is cut short
-// anywhere still covers every kind.
+// Launch and peak first, then one of each kind in turn, each kind in its own order: what is cut
+// short anywhere still covers every kind.
 std::vector<Probe> in_turn(const std::vector<Probe>& probes);
 
 }  // namespace herdsim

@@ -330,6 +330,8 @@ std::string verdict_table(const DeviceProfile& profile, int64_t ranks,
                    {"of it", Align::kRight},
                    {"spread", Align::kRight},
                    {"samples", Align::kRight},
+                   {"clock", Align::kRight},
+                   {"power", Align::kRight},
                    {"stopped"}});
   for (const ProbeResult& r : calibration.results) {
     const Rate rate = std::visit(RateOf{profile, ranks, r.summary.seconds}, r.probe);
@@ -340,6 +342,8 @@ std::string verdict_table(const DeviceProfile& profile, int64_t ranks,
          has_rate ? fmt::format("{:.4g}", rate.bound) : "",
          has_rate ? fmt::format("{:.0f} %", 100 * rate.value / rate.bound) : "",
          fmt::format("{:.1f} %", 100 * r.summary.spread), fmt::format("{}", r.summary.samples),
+         r.summary.clock_mhz > 0 ? fmt::format("{:.0f} MHz", r.summary.clock_mhz) : "",
+         r.summary.watts > 0 ? fmt::format("{:.0f} W", r.summary.watts) : "",
          r.stopped + (r.kept ? ", kept" : "") +
              (r.summary.throttled > 0 ? fmt::format(", {} throttled", r.summary.throttled) : "")});
   }

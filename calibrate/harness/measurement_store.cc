@@ -10,7 +10,7 @@ namespace herdsim {
 namespace {
 
 constexpr int kApplication = 0x48534331;  // "HSC1"
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& problem,
                          const std::string& allowed) {
@@ -81,25 +81,26 @@ MeasurementStore::MeasurementStore(const std::string& path, const std::string& d
   }
   if (tables > 0 && version != kVersion) {
     refuse(path, "is of version " + std::to_string(version) + " of the format",
-           "version 1, or a new file");
+           "version 2, or a new file");
   }
   if (tables == 0) {
     db.run(
-        "BEGIN IMMEDIATE; PRAGMA application_id = 1213416241; PRAGMA user_version = 1;"
+        "BEGIN IMMEDIATE; PRAGMA application_id = 1213416241; PRAGMA user_version = 2;"
         "CREATE TABLE measurements (device TEXT NOT NULL, probe TEXT NOT NULL, seconds REAL NOT "
         "NULL,"
         " spread REAL NOT NULL, relative_error REAL NOT NULL, samples INTEGER NOT NULL,"
-        " throttled INTEGER NOT NULL, stopped TEXT NOT NULL, PRIMARY KEY (device, probe)); COMMIT");
+        " throttled INTEGER NOT NULL, clock_mhz REAL NOT NULL, watts REAL NOT NULL,"
+        " stopped TEXT NOT NULL, PRIMARY KEY (device, probe)); COMMIT");
   }
 }
 
 MeasurementStore::~MeasurementStore() = default;
 
 std::optional<StoredMeasurement> MeasurementStore::find(const std::string& probe) const {
-  Statement s(
-      database_->handle,
-      "SELECT seconds, spread, relative_error, samples, throttled, stopped FROM measurements "
-      "WHERE device = ?1 AND probe = ?2");
+  Statement s(database_->handle,
+              "SELECT seconds, spread, relative_error, samples, throttled, clock_mhz, watts, "
+              "stopped FROM measurements "
+              "WHERE device = ?1 AND probe = ?2");
   s.bind(1, device_);
   s.bind(2, probe);
   const int status = sqlite3_step(s.handle);
@@ -111,15 +112,18 @@ std::optional<StoredMeasurement> MeasurementStore::find(const std::string& probe
                                     .spread = sqlite3_column_double(s.handle, 1),
                                     .relative_error = sqlite3_column_double(s.handle, 2),
                                     .samples = sqlite3_column_int64(s.handle, 3),
-                                    .throttled = sqlite3_column_int64(s.handle, 4)},
-                        .stopped = s.text(5)};
+                                    .throttled = sqlite3_column_int64(s.handle, 4),
+                                    .clock_mhz = sqlite3_column_double(s.handle, 5),
+                                    .watts = sqlite3_column_double(s.handle, 6)},
+                        .stopped = s.text(7)};
   if (!(out.summary.seconds > 0)) refuse(database_->path, "has no positive time for " + probe, "");
   return out;
 }
 
 void MeasurementStore::put(const StoredMeasurement& m) {
-  Statement s(database_->handle,
-              "INSERT OR REPLACE INTO measurements VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+  Statement s(
+      database_->handle,
+      "INSERT OR REPLACE INTO measurements VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
   s.bind(1, device_);
   s.bind(2, m.probe);
   sqlite3_bind_double(s.handle, 3, m.summary.seconds);
@@ -127,7 +131,9 @@ void MeasurementStore::put(const StoredMeasurement& m) {
   sqlite3_bind_double(s.handle, 5, m.summary.relative_error);
   sqlite3_bind_int64(s.handle, 6, m.summary.samples);
   sqlite3_bind_int64(s.handle, 7, m.summary.throttled);
-  s.bind(8, m.stopped);
+  sqlite3_bind_double(s.handle, 8, m.summary.clock_mhz);
+  sqlite3_bind_double(s.handle, 9, m.summary.watts);
+  s.bind(10, m.stopped);
   if (sqlite3_step(s.handle) != SQLITE_DONE) {
     throw std::runtime_error(database_->path + ": " + sqlite3_errmsg(database_->handle));
   }

@@ -18,11 +18,16 @@ SeriesSummary summarize(const std::vector<Sample>& samples) {
   double fastest = 0;
   for (const Sample& s : samples) fastest = std::max(fastest, s.clock_mhz);
   std::vector<double> kept;
+  std::vector<double> clocks, watts;
   for (const Sample& s : samples) {
+    clocks.push_back(s.clock_mhz);
+    watts.push_back(s.watts);
     if (s.clock_mhz <= 0 || s.clock_mhz >= kThrottledClock * fastest) kept.push_back(s.seconds);
   }
   SeriesSummary out{.samples = static_cast<int64_t>(samples.size()),
-                    .throttled = static_cast<int64_t>(samples.size() - kept.size())};
+                    .throttled = static_cast<int64_t>(samples.size() - kept.size()),
+                    .clock_mhz = median(clocks),
+                    .watts = median(watts)};
   // A device that is throttled most of the time is as fast as that.
   if (kept.size() * 2 < samples.size()) {
     kept.clear();

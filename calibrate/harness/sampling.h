@@ -21,7 +21,8 @@ struct SeriesSummary {
   double spread = 0;          // MAD over median
   double relative_error = 0;  // of the median
   int64_t samples = 0;
-  int64_t throttled = 0;  // of them, at a lowered clock
+  int64_t throttled = 0;            // of them, at a lowered clock
+  double clock_mhz = 0, watts = 0;  // medians of all samples; 0: not known
 };
 
 // Requires: at least one sample.

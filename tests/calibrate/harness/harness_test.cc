@@ -76,16 +76,33 @@ TEST(MeasurementStore, keeps_what_it_was_given_by_device_and_probe) {
   const std::string path = fresh("kept.db");
   {
     MeasurementStore(path, "gpu a", "v1")
-        .put({"p", {.seconds = 2, .spread = 0.1, .samples = 7, .throttled = 1}, "precise"});
+        .put({"p",
+              {.seconds = 2,
+               .spread = 0.1,
+               .samples = 7,
+               .throttled = 1,
+               .clock_mhz = 1755,
+               .watts = 640},
+              "precise"});
   }
   const MeasurementStore again(path, "gpu a", "v1");
   ASSERT_TRUE(again.find("p"));
   EXPECT_DOUBLE_EQ(again.find("p")->summary.seconds, 2);
   EXPECT_EQ(again.find("p")->summary.throttled, 1);
   EXPECT_EQ(again.find("p")->stopped, "precise");
+  EXPECT_DOUBLE_EQ(again.find("p")->summary.clock_mhz, 1755);
+  EXPECT_DOUBLE_EQ(again.find("p")->summary.watts, 640);
   EXPECT_FALSE(again.find("q"));
   EXPECT_FALSE(MeasurementStore(path, "gpu b", "v1").find("p"));
   EXPECT_FALSE(MeasurementStore(path, "gpu a", "v2").find("p"));
+}
+
+TEST(Sampling, tells_the_clock_and_the_power_that_most_samples_had) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 5; ++i) samples.push_back({1.0, 1980, 690});
+  samples.push_back({1.5, 1400, 500});
+  EXPECT_DOUBLE_EQ(summarize(samples).clock_mhz, 1980);
+  EXPECT_DOUBLE_EQ(summarize(samples).watts, 690);
 }
 
 TEST(MeasurementStore, refuses_other_files_and_leaves_them_as_they_are) {
