@@ -48,12 +48,13 @@ WorkId optimizer_work(const WorkloadSpec& spec, const StepLayout& layout, int64_
 }
 
 // Replaces the model chunk that each send carries by the op that receives it.
-void connect_messages(OpGraph& graph, const MessageTable& forward, const MessageTable& backward) {
-  for (Program& program : graph.programs) {
-    for (Op& op : program.ops) {
-      const Work& work = graph.works[op.work];
-      if (work.kind != WorkKind::kSend) continue;
-      const MessageTable& table = work.stream == Stream::kSendForward ? forward : backward;
+void connect_messages(OpGraph& graph, const TypedVector<ProgramId, std::vector<OpId>>& sends,
+                      const StepTables& tables) {
+  for (size_t p = 0; p < sends.size(); ++p) {
+    for (const OpId send : sends[ProgramId(p)]) {
+      Op& op = graph.programs[ProgramId(p)].ops[send.index()];
+      const bool forward = graph.works[op.work].stream == Stream::kSendForward;
+      const MessageTable& table = forward ? tables.forward : tables.backward;
       op.receive = table.receive(static_cast<int64_t>(op.receive.index()), op.micro_batch);
     }
   }
@@ -70,7 +71,7 @@ UnitKind layer_unit(const WorkloadSpec& spec, int64_t layer, int64_t in_chunk) {
 StepLayout step_layout(const WorkloadSpec& spec, const ScheduleRow& schedule,
                        const std::vector<StageLayout>& layouts) {
   const ScheduleShape shape = schedule_shape(spec.plan, spec.training);
-  StepLayout layout{schedule, shape, {}};
+  StepLayout layout{schedule, shape, {}, {}};
   const int64_t chunks = model_chunks(schedule, shape);
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const ChunkPlace place = place_of_chunk(schedule, shape, 0, chunk);
@@ -86,6 +87,8 @@ StepLayout step_layout(const WorkloadSpec& spec, const ScheduleRow& schedule,
       units.push_back(tied_here ? UnitKind::kTiedHead : UnitKind::kHead);
     }
     layout.units.push_back(std::move(units));
+    const auto first = std::find(layout.units.begin(), layout.units.end(), layout.units.back());
+    layout.alike.push_back(static_cast<size_t>(first - layout.units.begin()));
   }
   return layout;
 }
@@ -100,23 +103,27 @@ ScheduleShape schedule_shape(const ParallelPlan& plan, const Training& training)
 }
 
 OpGraph lower_step(const WorkloadSpec& spec, const ScheduleRow& schedule,
-                   const std::vector<StageLayout>& layouts) {
+                   const std::vector<StageLayout>& layouts, const LoweringChoice& choice) {
   HERDSIM_CHECK(static_cast<int64_t>(layouts.size()) == spec.plan.pp) << "one layout a stage";
   const StepLayout layout = step_layout(spec, schedule, layouts);
   OpGraph graph;
   graph.grid = spec.plan.grid(is_mirrored(schedule));
   const StepWork work = step_work(spec, graph.grid, graph.works);
   const std::vector<ChunkBuckets> buckets = parameter_buckets(spec, layout.units, work, graph.works);
-  MessageTable forward(layout.chunks(), layout.shape.micro_batches);
-  MessageTable backward(layout.chunks(), layout.shape.micro_batches);
+  const MessageTable none(layout.chunks(), layout.shape.micro_batches);
+  StepTables tables{.forward = none, .backward = none};
+  TypedVector<ProgramId, std::vector<OpId>> sends;
   for (int64_t stage = 0; stage < spec.plan.pp; ++stage) {
     const WorkId optimizer = optimizer_work(spec, layout, stage, graph.works);
     const Program* const before =
         stage > 0 ? &graph.programs[ProgramId(static_cast<size_t>(stage - 1))] : nullptr;
-    graph.programs.push_back(stage_program(
-        {spec, layout, work, buckets, graph.works, stage, optimizer, before}, forward, backward));
+    StageProgram lowered = stage_program(
+        {spec, layout, work, buckets, graph.works, stage, optimizer, before, choice.op_by_op},
+        tables);
+    graph.programs.push_back(std::move(lowered.program));
+    sends.push_back(std::move(lowered.sends));
   }
-  connect_messages(graph, forward, backward);
+  connect_messages(graph, sends, tables);
   graph.uneven[static_cast<size_t>(Uneven::kExperts)] = expert_load(spec, graph.grid);
   graph.uneven[static_cast<size_t>(Uneven::kDocuments)] = document_load(spec, graph.grid);
   return graph;

@@ -14,10 +14,14 @@
 
 namespace herdsim {
 
+struct LoweringChoice {
+  bool op_by_op = false;  // passes that are alike are not repeated as blocks: the same ops
+};
+
 // Requires: the plan, training and schedule passed validation together; `layouts` has one entry a
 // pipeline stage.
 OpGraph lower_step(const WorkloadSpec& spec, const ScheduleRow& schedule,
-                   const std::vector<StageLayout>& layouts);
+                   const std::vector<StageLayout>& layouts, const LoweringChoice& choice = {});
 
 ScheduleShape schedule_shape(const ParallelPlan& plan, const Training& training);
 

@@ -12,15 +12,17 @@ namespace {
 
 class StageLowering {
  public:
-  StageLowering(const StageQuestion& question, MessageTable& forward, MessageTable& backward)
+  StageLowering(const StageQuestion& question, StepTables& tables)
       : spec_(question.spec),
         layout_(question.layout),
         shared_(question.work),
         buckets_(question.buckets),
         works_(question.works),
         stage_(question.stage),
-        forward_(forward),
-        backward_(backward),
+        op_by_op_(question.op_by_op),
+        forward_(tables.forward),
+        backward_(tables.backward),
+        known_(tables.passes),
         builder_(question.works) {
     const auto chunks = static_cast<size_t>(chunks_per_stage(layout_.schedule, layout_.shape));
     backwards_left_.assign(chunks, 0);
@@ -30,7 +32,7 @@ class StageLowering {
     gathers_.resize(chunks);
   }
 
-  Program lower(WorkId optimizer) {
+  StageProgram lower(WorkId optimizer) {
     const std::vector<Pass> order = layout_.schedule.order(layout_.shape, stage_);
     for (const Pass& pass : order) {
       if (finishes_gradients(pass.kind)) ++backwards_left_[static_cast<size_t>(pass.chunk)];
@@ -45,7 +47,7 @@ class StageLowering {
       }
     }
     finish_step(optimizer);
-    return builder_.build();
+    return {builder_.build(), std::move(sends_)};
   }
 
  private:
@@ -60,12 +62,16 @@ class StageLowering {
     return spec_.plan.shard == Sharding::kZero2 || spec_.plan.shard == Sharding::kZero3;
   }
 
-  int64_t model_chunk() const {
-    return model_chunk_at(layout_.schedule, layout_.shape, {stage_, chunk_});
+  void set_chunk(int32_t chunk) {
+    chunk_ = chunk;
+    model_chunk_ = model_chunk_at(layout_.schedule, layout_.shape, {stage_, chunk});
   }
-  const std::vector<UnitKind>& units() const { return layout_.units_at(stage_, chunk_); }
+  const std::vector<UnitKind>& units() const {
+    return layout_.units[static_cast<size_t>(model_chunk_)];
+  }
+  const ChunkBuckets& buckets() const { return buckets_[static_cast<size_t>(model_chunk_)]; }
 
-  const ChunkBuckets& buckets() const { return buckets_[static_cast<size_t>(model_chunk())]; }
+  std::optional<OpId>& anchor(Anchor anchor) { return anchors_[static_cast<size_t>(anchor)]; }
 
   // An op that is not in the program yet: of a pair of passes whose ops are put in order when all
   // are known.
@@ -107,7 +113,6 @@ class StageLowering {
   // Emits both passes, changing from one to the other after each transfer that the next kernels
   // wait for, so that it runs beside the other's kernels.
   void lower_pair(const Pass& first, const Pass& second) {
-    const size_t ends_before = unit_ends_.size();
     pairs_ = true;
     lower_pass(first);
     const size_t of_first = pending_.size();
@@ -125,14 +130,14 @@ class StageLowering {
     const auto settle = [&](OpId& op) {
       if (is_pending(op)) op = placed[op.index() - kFirstPending];
     };
-    for (size_t u = ends_before; u < unit_ends_.size(); ++u) settle(unit_ends_[u]);
     for (const MessageStart& start : starts_) {
       OpId op = start.table->receive(start.chunk, start.micro_batch);
       settle(op);
       start.table->set_receive(start.chunk, start.micro_batch, op);
     }
-    if (blocking_send_) settle(*blocking_send_);
-    if (launched_) settle(*launched_);
+    for (std::optional<OpId>& anchor : anchors_) {
+      if (anchor) settle(*anchor);
+    }
     starts_.clear();
     pending_.clear();
   }
@@ -146,18 +151,19 @@ class StageLowering {
     }
     const OpId id = builder_.add(op.work, dependencies_, op.micro_batch, op.chunk);
     builder_.op(id).phase = op.phase;
-    if (op.peer) address(builder_.op(id), *op.peer, op.receive);
+    if (op.peer) address(id, *op.peer, op.receive);
     return id;
   }
 
-  static void address(Op& op, const ChunkPlace& peer, OpId target) {
-    op.peer = ProgramId(static_cast<size_t>(peer.stage));
-    op.receive = target;
+  void address(OpId send, const ChunkPlace& peer, OpId target) {
+    builder_.op(send).peer = ProgramId(static_cast<size_t>(peer.stage));
+    builder_.op(send).receive = target;
+    sends_.push_back(send);
   }
 
-  void set_start(MessageTable& table, int64_t chunk, int64_t micro_batch, OpId op) {
-    table.set_receive(chunk, micro_batch, op);
-    if (pairs_) starts_.push_back({&table, chunk, micro_batch});
+  void set_start(MessageTable& table, int64_t chunk, OpId op) {
+    table.set_receive(chunk, micro_batch_, op);
+    if (pairs_) starts_.push_back({&table, chunk, micro_batch_});
   }
 
   // All of the stage's parameters at the start of the step, in the order the forward passes need
@@ -166,7 +172,7 @@ class StageLowering {
     for (const Pass& pass : order) {
       std::vector<OpId>& gathers = gathers_[static_cast<size_t>(pass.chunk)];
       if (pass.kind != PassKind::kForward || !gathers.empty()) continue;
-      chunk_ = pass.chunk;
+      set_chunk(pass.chunk);
       const ChunkBuckets& chunk = buckets();
       for (size_t u = 0; u < units().size(); ++u) {
         const size_t bucket = chunk.of_unit[u];
@@ -186,9 +192,92 @@ class StageLowering {
 
   void lower_pass(const Pass& pass) {
     micro_batch_ = pass.micro_batch;
-    chunk_ = pass.chunk;
-    phase_ = pass.kind == PassKind::kForward ? StepPhase::kForward : StepPhase::kBackward;
-    switch (pass.kind) {
+    set_chunk(pass.chunk);
+    const bool forward = pass.kind == PassKind::kForward;
+    phase_ = forward ? StepPhase::kForward : StepPhase::kBackward;
+    if (!forward) has_gone_back_ = true;
+    const bool passes_on = pass.kind != PassKind::kBackwardWeight;
+    const int64_t ahead = forward ? 1 : -1;
+    input_ = passes_on ? edge(-ahead) : PassEdge::kNone;
+    output_ = passes_on ? edge(ahead) : PassEdge::kNone;
+    ends_ = {};
+    anchor(Anchor::kSource) = {};
+    if (input_ == PassEdge::kOwnStage)
+      anchor(Anchor::kSource) = table(ahead).receive(model_chunk_, micro_batch_);
+    if (op_by_op_ || pairs_ || is_special(pass)) {
+      emit_pass(pass.kind);
+    } else if (const KnownPass* known = known_.find(likeness(pass.kind))) {
+      repeat_pass(*known);
+    } else {
+      emit_and_keep(pass.kind);
+    }
+    if (finishes_gradients(pass.kind)) --backwards_left_[static_cast<size_t>(chunk_)];
+    hand_over(ahead);
+  }
+
+  // Where the neighbouring model chunk lies. After the last one the micro-batch turns round.
+  PassEdge edge(int64_t distance) const {
+    const int64_t chunk = model_chunk_ + distance;
+    if (chunk < 0) return PassEdge::kNone;
+    return chunk >= layout_.chunks() || place(chunk).stage == stage_ ? PassEdge::kOwnStage
+                                                                     : PassEdge::kMessage;
+  }
+  // Of passes in that direction.
+  MessageTable& table(int64_t ahead) { return ahead > 0 ? forward_ : backward_; }
+
+  // Whether more than its likeness says what the pass is made of: it has gathers to wait for, the
+  // reductions that wait for all of a chunk's gradients, or a head that leaves its own for later.
+  bool is_special(const Pass& pass) const {
+    const auto chunk = static_cast<size_t>(pass.chunk);
+    if (pass.kind == PassKind::kForward) return !gathers_[chunk].empty();
+    const bool is_last = finishes_gradients(pass.kind) && backwards_left_[chunk] == 1;
+    return is_last || (deferrals_left_ > 0 && !units().empty() && is_head(units().back()));
+  }
+
+  PassLikeness likeness(PassKind kind) {
+    const std::optional<OpId> source = anchor(Anchor::kSource);
+    return {.units = layout_.alike[static_cast<size_t>(model_chunk_)],
+            .kind = kind,
+            .input = input_,
+            .output = output_,
+            .source = source ? builder_.op(*source).work : WorkId(),
+            .anchors = pattern_of(anchors_)};
+  }
+
+  void repeat_pass(const KnownPass& known) {
+    const Anchors before = anchors_;
+    dependencies_.clear();
+    for (const Anchor anchor : known.outer)
+      dependencies_.push_back(*before[static_cast<size_t>(anchor)]);
+    const OpId first = builder_.add(known.block, dependencies_, micro_batch_, chunk_);
+    const auto op = [&](const std::optional<PassOp>& of) {
+      return of ? std::optional(of->in(first, before)) : std::nullopt;
+    };
+    ends_ = {op(known.ends.received), op(known.ends.handed_on), op(known.ends.sent)};
+    for (size_t a = 0; a < kAnchors; ++a) anchors_[a] = op(known.anchors_after[a]);
+    deferred_.insert(deferred_.end(), known.deferred.begin(), known.deferred.end());
+  }
+
+  void emit_and_keep(PassKind kind) {
+    const Anchors before = anchors_;
+    const OpId first(builder_.size());
+    const size_t deferred = deferred_.size();
+    KnownPass pass{.like = likeness(kind)};
+    emit_pass(kind);
+    const auto op = [&](const std::optional<OpId>& of) {
+      return of ? std::optional(PassOp::of(*of, first, before)) : std::nullopt;
+    };
+    pass.block = builder_.block_from(first, known_.size());
+    for (const uint32_t d : pass.block.outer)
+      pass.outer.push_back(*PassOp::of(pass.block.dependencies[d], first, before).anchor);
+    pass.ends = {op(ends_.received), op(ends_.handed_on), op(ends_.sent)};
+    for (size_t a = 0; a < kAnchors; ++a) pass.anchors_after[a] = op(anchors_[a]);
+    pass.deferred.assign(deferred_.begin() + static_cast<ptrdiff_t>(deferred), deferred_.end());
+    known_.add(std::move(pass));
+  }
+
+  void emit_pass(PassKind kind) {
+    switch (kind) {
       case PassKind::kForward:
         return lower_forward();
       case PassKind::kBackward:
@@ -201,42 +290,42 @@ class StageLowering {
   }
 
   void lower_forward() {
-    std::vector<OpId> start = receive(-1, shared_.receive_forward, forward_);
+    std::vector<OpId> start = receive(shared_.receive_forward);
     std::vector<OpId>& gathers = gathers_[static_cast<size_t>(chunk_)];
     const std::vector<UnitKind>& sequence = units();
     for (size_t u = 0; u < sequence.size(); ++u) {
-      if (gathers_each_pass()) wait_for(gather_ahead(sequence[u], before_last_end()), start);
+      if (gathers_each_pass()) wait_for(gather_ahead(sequence[u], Anchor::kUnitEndBefore), start);
       if (!gathers.empty()) start.push_back(gathers[u]);
       const auto unit = static_cast<size_t>(sequence[u]);
       launch(shared_.launch[unit].forward, start);
       start = stamp(shared_.passes[unit].forward, start);
     }
     gathers.clear();  // later micro-batches follow in stream order
-    send(1, shared_.send_forward, start);
+    send(shared_.send_forward, start);
   }
 
   void lower_backward(WorkTemplate PassTemplates::*part, bool input) {
-    has_gone_back_ = true;
     std::vector<OpId> start;
-    if (input) start = receive(1, shared_.receive_backward, backward_);
+    if (input) start = receive(shared_.receive_backward);
     const std::vector<UnitKind>& sequence = units();
     const bool weight = part != &PassTemplates::backward_input;
-    const bool last = weight && --backwards_left_[static_cast<size_t>(chunk_)] == 0;
+    const bool last = weight && backwards_left_[static_cast<size_t>(chunk_)] == 1;
     const bool gathers = gathers_each_pass() && input;
     std::optional<OpId> gathered;
-    if (gathers && !sequence.empty()) gathered = gather_ahead(sequence.back(), before_last_end());
+    if (gathers && !sequence.empty())
+      gathered = gather_ahead(sequence.back(), Anchor::kUnitEndBefore);
     for (size_t u = sequence.size(); u-- > 0;) {
       const UnitKind unit = sequence[u];
       if (gathers) {
         wait_for(gathered, start);
         // Before this unit's reduction, which shares the stream and has to wait for its gradients.
-        if (u > 0) gathered = gather_ahead(sequence[u - 1], unit_ends_.size());
+        if (u > 0) gathered = gather_ahead(sequence[u - 1], Anchor::kUnitEnd);
       }
       if (input) launch(shared_.launch[static_cast<size_t>(unit)].backward, start);
       start = stamp(backward_template(unit, part), start);
       // A unit without a weight pass had its gradients in its input pass, which is before.
       const bool reduces = weight && (last || reduces_each_pass());
-      if (reduces && start.empty()) start.push_back(unit_ends_.back());
+      if (reduces && start.empty()) start.push_back(*anchor(Anchor::kUnitEnd));
       if (reduces && reduces_each_pass()) {
         reduce(shared_.reduce[static_cast<size_t>(unit)], start);
       } else if (reduces && (u == 0 || buckets().of_unit[u - 1] != buckets().of_unit[u])) {
@@ -250,7 +339,7 @@ class StageLowering {
         }
       }
     }
-    if (input) send(-1, shared_.send_backward, start);
+    if (input) send(shared_.send_backward, start);
   }
 
   static bool is_head(UnitKind unit) {
@@ -270,11 +359,11 @@ class StageLowering {
   void make_deferred_gradients() {
     for (const DeferredHead& head : deferred_heads_) {
       micro_batch_ = head.micro_batch;
-      chunk_ = head.chunk;
+      set_chunk(head.chunk);
       phase_ = StepPhase::kBackward;
       stamp(shared_.passes[static_cast<size_t>(head.unit)].backward_weight, {});
     }
-    if (!deferred_heads_.empty()) reduce(after_heads_, {unit_ends_.back()});
+    if (!deferred_heads_.empty()) reduce(after_heads_, {*anchor(Anchor::kUnitEnd)});
   }
 
   // The host launches the unit. Its last kernel waits for that, since it is launched last. A stack
@@ -286,20 +375,18 @@ class StageLowering {
       const bool waits = work_of(op).kind == WorkKind::kReceive;
       if (waits && !spec_.software.p2p_async) after.push_back(op);
     }
-    launched_ = add(*work, after);
+    anchor(Anchor::kLaunch) = add(*work, after);
   }
 
-  // Issued when the unit before it starts to compute: one unit ahead, as FSDP prefetches. `ends`:
-  // of how many units the last ops are known, not counting the one before it. Nothing where the
-  // unit is not shared out.
-  std::optional<OpId> gather_ahead(UnitKind unit, size_t ends) {
+  // Issued when the unit before it starts to compute: one unit ahead, as FSDP prefetches. `end`: of
+  // the unit before that. Nothing where the unit is not shared out.
+  std::optional<OpId> gather_ahead(UnitKind unit, Anchor end) {
     std::vector<OpId> after;
-    if (ends > 0) after.push_back(unit_ends_[ends - 1]);
+    wait_for(anchor(end), after);
     std::optional<OpId> last;
     for (const WorkId work : shared_.gather[static_cast<size_t>(unit)]) last = add(work, after);
     return last;
   }
-  size_t before_last_end() const { return unit_ends_.empty() ? 0 : unit_ends_.size() - 1; }
   static void wait_for(const std::optional<OpId>& op, std::vector<OpId>& start) {
     if (op) start.push_back(*op);
   }
@@ -317,37 +404,38 @@ class StageLowering {
   // What the pass starts from: the message from the neighbouring model chunk or, where that chunk
   // is the stage's own, its last op. The last chunk turns round: its backward pass starts from the
   // loss.
-  std::vector<OpId> receive(int64_t from, WorkId work, MessageTable& table) {
-    const int64_t source = model_chunk() + from;
-    if (source < 0) return {};
-    if (source >= layout_.chunks() || place(source).stage == stage_) {
-      return {table.receive(model_chunk(), micro_batch_)};
-    }
-    const OpId op = add(work, {});
-    set_start(table, model_chunk(), micro_batch_, op);
-    return {shared_.read_message ? add(*shared_.read_message, {op}) : op};
+  std::vector<OpId> receive(WorkId work) {
+    if (input_ == PassEdge::kNone) return {};
+    if (input_ == PassEdge::kOwnStage) return {*anchor(Anchor::kSource)};
+    ends_.received = add(work, {});
+    return {shared_.read_message ? add(*shared_.read_message, {*ends_.received}) : *ends_.received};
   }
 
-  void send(int64_t to, WorkId work, const std::vector<OpId>& after) {
-    const int64_t target = model_chunk() + to;
-    if (target < 0) return;
-    if (target >= layout_.chunks()) {
-      return set_start(backward_, model_chunk(), micro_batch_, after.back());
+  void send(WorkId work, const std::vector<OpId>& after) {
+    if (output_ == PassEdge::kOwnStage) ends_.handed_on = after.back();
+    if (output_ != PassEdge::kMessage) return;
+    ends_.sent = add(work, after);
+    if (!spec_.software.p2p_async) anchor(Anchor::kBlockingSend) = ends_.sent;
+  }
+
+  // Tells those that the pass has to do with which ops they meet.
+  void hand_over(int64_t ahead) {
+    if (ends_.received) set_start(table(ahead), model_chunk_, *ends_.received);
+    const int64_t target = model_chunk_ + ahead;
+    if (ends_.handed_on && target >= layout_.chunks()) {
+      set_start(backward_, model_chunk_, *ends_.handed_on);
+    } else if (ends_.handed_on) {
+      set_start(table(ahead), target, *ends_.handed_on);
     }
-    if (place(target).stage == stage_) {
-      MessageTable& table = to > 0 ? forward_ : backward_;
-      return set_start(table, target, micro_batch_, after.back());
-    }
-    const OpId sent = add(work, after);
-    if (!spec_.software.p2p_async) blocking_send_ = sent;
+    if (!ends_.sent) return;
     // The receive may be in a program that does not exist yet: keep the chunk, connect_messages()
     // puts the op.
     const OpId chunk(static_cast<size_t>(target));
-    if (is_pending(sent)) {
-      pending(sent).peer = place(target);
-      pending(sent).receive = chunk;
+    if (is_pending(*ends_.sent)) {
+      pending(*ends_.sent).peer = place(target);
+      pending(*ends_.sent).receive = chunk;
     } else {
-      address(builder_.op(sent), place(target), chunk);
+      address(*ends_.sent, place(target), chunk);
     }
   }
 
@@ -366,8 +454,8 @@ class StageLowering {
     for (size_t s = 0; s < steps.size(); ++s) {
       const TemplateStep& step = steps[s];
       dependencies_.clear();
-      if (s == 0 && blocking_send_) dependencies_.push_back(*std::exchange(blocking_send_, {}));
-      if (s == last_kernel && launched_) dependencies_.push_back(*std::exchange(launched_, {}));
+      if (s == 0) wait_for(std::exchange(anchor(Anchor::kBlockingSend), {}), dependencies_);
+      if (s == last_kernel) wait_for(std::exchange(anchor(Anchor::kLaunch), {}), dependencies_);
       for (const int before : step.after) {
         if (before == kBefore) {
           for (const OpId op : start) depend(op, step.work);
@@ -377,7 +465,8 @@ class StageLowering {
       }
       stamped_.push_back(add(step.work, dependencies_));
     }
-    unit_ends_.push_back(stamped_.back());
+    anchor(Anchor::kUnitEndBefore) = anchor(Anchor::kUnitEnd);
+    anchor(Anchor::kUnitEnd) = stamped_.back();
     return {stamped_.back()};
   }
 
@@ -394,7 +483,7 @@ class StageLowering {
     chunk_ = -1;
     phase_ = StepPhase::kOptimizer;
     std::vector<OpId> computed;
-    if (!unit_ends_.empty()) computed.push_back(unit_ends_.back());
+    wait_for(anchor(Anchor::kUnitEnd), computed);
     for (const WorkId work : deferred_) add(work, computed);
     if (shared_.tied_gradients && holds_one_end()) add(*shared_.tied_gradients, computed);
     if (shared_.norm_gradient) computed = reduce_norms(std::move(computed));
@@ -437,15 +526,22 @@ class StageLowering {
   const std::vector<ChunkBuckets>& buckets_;
   const TypedVector<WorkId, Work>& works_;
   const int64_t stage_;
+  const bool op_by_op_;
   MessageTable& forward_;
   MessageTable& backward_;
+  KnownPasses& known_;
   ProgramBuilder builder_;
+  std::vector<OpId> sends_;
+  // Of the pass that is lowered.
   int32_t micro_batch_ = -1;
   int32_t chunk_ = -1;
+  int64_t model_chunk_ = 0;
   StepPhase phase_ = StepPhase::kUnknown;
+  PassEdge input_ = PassEdge::kNone, output_ = PassEdge::kNone;
+  PassEnds<OpId> ends_;
+  Anchors anchors_;
   std::vector<int64_t> backwards_left_;     // by local chunk: passes until its gradients are whole
   std::vector<std::vector<OpId>> gathers_;  // by local chunk: of its units, until the first forward
-  std::vector<OpId> unit_ends_;             // last op of each unit stamped so far
   std::vector<WorkId> deferred_;            // reductions that wait for the end of the step
   struct DeferredHead {
     UnitKind unit;
@@ -454,8 +550,6 @@ class StageLowering {
   int64_t deferrals_left_ = 0;
   std::vector<DeferredHead> deferred_heads_;  // whose weight gradients are still to be made
   std::vector<WorkId> after_heads_;           // reductions that wait for them
-  std::optional<OpId> blocking_send_;         // that the next kernel waits for
-  std::optional<OpId> launched_;              // what launches the unit that is stamped next
   std::vector<OpId> stamped_, dependencies_;  // of stamp(), kept for their memory
   // While a pair of passes is put together.
   struct MessageStart {
@@ -469,9 +563,8 @@ class StageLowering {
 
 }  // namespace
 
-Program stage_program(const StageQuestion& question, MessageTable& forward,
-                      MessageTable& backward) {
-  return StageLowering(question, forward, backward).lower(question.optimizer);
+StageProgram stage_program(const StageQuestion& question, StepTables& tables) {
+  return StageLowering(question, tables).lower(question.optimizer);
 }
 
 }  // namespace herdsim

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "workloads/known_passes.h"
 #include "workloads/message_table.h"
 #include "workloads/parameter_buckets.h"
 #include "workloads/step_work.h"
@@ -15,6 +16,7 @@ struct StepLayout {
   const ScheduleRow& schedule;
   ScheduleShape shape;
   std::vector<std::vector<UnitKind>> units;  // by model chunk, in forward order
+  std::vector<size_t> alike;                 // by model chunk: the first one of the same units
 
   int64_t chunks() const { return static_cast<int64_t>(units.size()); }
   const std::vector<UnitKind>& units_at(int64_t stage, int64_t chunk) const {
@@ -32,10 +34,22 @@ struct StageQuestion {
   int64_t stage = 0;
   WorkId optimizer;
   const Program* like = nullptr;  // of another stage, which is much alike: how much room to make
+  bool op_by_op = false;          // nothing is repeated as a block
+};
+
+// What the stages of a step tell each other.
+struct StepTables {
+  MessageTable forward, backward;
+  KnownPasses passes = {};
+};
+
+struct StageProgram {
+  Program program;
+  std::vector<OpId> sends;
 };
 
 // Ensures: each send carries in Op::receive the model chunk it goes to, for connect_messages(); the
 // tables know every op that receives on this stage.
-Program stage_program(const StageQuestion& question, MessageTable& forward, MessageTable& backward);
+StageProgram stage_program(const StageQuestion& question, StepTables& tables);
 
 }  // namespace herdsim

@@ -114,6 +114,14 @@ struct Program {
   std::vector<OpId> dependencies;               // of all ops, in their order; see Op::first_dependency
   std::vector<std::vector<OpId>> stream_order;  // by Stream: its ops, in issue order
 
+  // Ops that came in together. Those of two blocks of one number, also of two programs of a graph, have the same works
+  // and phases, each as many dependencies, and those on ops of the block equally far back.
+  struct Block {
+    uint32_t first_op = 0, ops = 0;
+    uint32_t number = 0;
+  };
+  std::vector<Block> blocks;  // one behind the other, as far as known; other ops may lie between
+
   std::span<const OpId> dependencies_of(const Op& op) const {
     return {dependencies.data() + op.first_dependency, op.dependencies};
   }
@@ -128,6 +136,20 @@ struct OpGraph {
   ProgramId program_of(RankId rank) const { return ProgramId(grid.coordinate(rank, Axis::kPp)); }
 };
 
+// Ops to put into programs again and again.
+struct OpBlock {
+  uint32_t number = 0;
+  std::vector<Op> ops;             // Op::first_dependency counts from the first of the block
+  std::vector<OpId> dependencies;  // those on ops of the block count from its first op
+  // Places of the others, which are given with each block; here they are those of the block that it was taken from.
+  std::vector<uint32_t> outer;
+  struct OnStream {
+    Stream stream = Stream::kCompute;
+    std::vector<OpId> ops;  // in issue order, counted from the block's first
+  };
+  std::vector<OnStream> streams;  // that have any
+};
+
 // Appends ops to one program; dependencies are given with the op, on ops already appended.
 class ProgramBuilder {
  public:
@@ -136,12 +158,19 @@ class ProgramBuilder {
   void reserve(const Program& like);
   OpId add(WorkId work, std::span<const OpId> dependencies, int32_t micro_batch = -1,
            int32_t chunk = -1);
+  // The ops from `first` on become a block, to put in again.
+  OpBlock block_from(OpId first, uint32_t number);
+  // All of them are of one micro-batch and chunk. `outer`: what they wait for before the block, as many as block.outer.
+  // Returns the first.
+  OpId add(const OpBlock& block, std::span<const OpId> outer, int32_t micro_batch, int32_t chunk);
   OpId last() const { return OpId(program_.ops.size() - 1); }
   size_t size() const { return program_.ops.size(); }
   Op& op(OpId id) { return program_.ops[id.index()]; }
   Program build() { return std::move(program_); }
 
  private:
+  void mark_block(const OpBlock& block, OpId first);
+
   const TypedVector<WorkId, Work>& works_;  // Must outlive this object.
   Program program_;
 };

@@ -36,6 +36,36 @@ TEST(ProgramBuilder, keeps_issue_order_of_each_stream) {
   EXPECT_EQ(std::vector<OpId>(waits.begin(), waits.end()), (std::vector<OpId>{a, b}));
 }
 
+TEST(ProgramBuilder, puts_in_a_block_of_ops_again) {
+  const TypedVector<WorkId, Work> works = two_works();
+  ProgramBuilder builder(works);
+  const OpId before = builder.add(WorkId(0), {});
+  const OpId first = builder.add(WorkId(0), std::array{before}, 0, 0);
+  builder.add(WorkId(1), std::array{before, first}, 0, 0);
+  const OpBlock block = builder.block_from(first, 7);
+  const OpId between = builder.add(WorkId(0), {});
+  const OpId again = builder.add(block, std::array{between, before}, 4, 1);
+  EXPECT_EQ(again.index(), 4u);
+  const Program program = builder.build();
+  ASSERT_EQ(program.blocks.size(), 2u);
+  EXPECT_EQ(program.blocks[0].first_op, 1u);
+  EXPECT_EQ(program.blocks[1].first_op, 4u);
+  EXPECT_EQ(program.blocks[1].ops, 2u);
+  EXPECT_EQ(program.blocks[1].number, 7u);
+  const auto waits = [&](size_t op) {
+    const auto all = program.dependencies_of(program.ops[op]);
+    return std::vector<OpId>(all.begin(), all.end());
+  };
+  EXPECT_EQ(waits(4), std::vector<OpId>{between});
+  EXPECT_EQ(waits(5), (std::vector<OpId>{before, again}));
+  EXPECT_EQ(program.ops[5].micro_batch, 4);
+  EXPECT_EQ(program.ops[5].chunk, 1);
+  EXPECT_EQ(program.stream_order[static_cast<size_t>(Stream::kCompute)],
+            (std::vector<OpId>{before, first, between, again}));
+  EXPECT_EQ(program.stream_order[static_cast<size_t>(Stream::kDp)],
+            (std::vector<OpId>{OpId(2), OpId(5)}));
+}
+
 TEST(ProgramBuilder, refuses_to_wait_for_what_comes_later) {
   const TypedVector<WorkId, Work> works = two_works();
   ProgramBuilder builder(works);
