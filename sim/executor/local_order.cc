@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "sim/base/fingerprint.h"
-
 namespace herdsim {
 namespace {
 
@@ -49,11 +47,11 @@ class OrderMaker {
       : program_(program),
         ops_(static_cast<uint32_t>(program.ops.size())),
         works_(works),
-        shapes_(shapes),
-        number_(program.ops.size(), kOutside) {}
+        marks_(program, works),
+        facts_(shapes.facts_number(works)),
+        shapes_(shapes) {}
 
   std::vector<LocalOrder::Stretch> make() {
-    find_awaited();
     int joined = 0;
     while (const std::optional<uint32_t> first = next_local(first_op_)) {
       if (add_stretch(*first)) continue;
@@ -70,15 +68,6 @@ class OrderMaker {
   static constexpr int kMostJoined = 16;
 
   const LocalFacts& facts(uint32_t op) const { return works_[program_.ops[op].work.index()]; }
-
-  void find_awaited() {
-    is_awaited_.assign(ops_, 0);
-    for (uint32_t o = 0; o < ops_; ++o) {
-      if (facts(o).is_local) continue;
-      for (const OpId& before : program_.dependencies_of(program_.ops[o]))
-        is_awaited_[before.index()] = 1;
-    }
-  }
 
   std::optional<uint32_t> next_local(uint32_t op) const {
     while (op < ops_ && !facts(op).is_local) ++op;
@@ -98,15 +87,24 @@ class OrderMaker {
     if (!follows_last(first)) return false;
     const WorkId work = program_.ops[first].work;
     for (const uint32_t shape : shapes_.that_begin_with(work)) {
-      if (first_op_ + shapes_[shape].marks.size() <= reaches_ || !is_alike(shapes_[shape]))
-        continue;
+      if (!reaches_far_enough(shapes_[shape]) || !looks_alike(shapes_[shape])) continue;
       add(shape);
+      return true;
+    }
+    for (const uint32_t shape : shapes_.that_begin_with(work)) {
+      if (!reaches_far_enough(shapes_[shape]) || !is_alike(shapes_[shape])) continue;
+      add_seen(shape);
       return true;
     }
     if (!find_meetings(false)) return false;
     // What follows can rely only on an end that all have joined.
-    add(places_.back().is_complete ? shapes_.add(shape_found(), work) : shapes_.add(shape_found()));
+    add_seen(places_.back().is_complete ? shapes_.add(shape_found(), work)
+                                        : shapes_.add(shape_found()));
     return true;
+  }
+
+  bool reaches_far_enough(const StretchShape& shape) const {
+    return first_op_ + shape.marks.size() > reaches_;
   }
 
   std::vector<LocalOrder::Stretch> as_one() {
@@ -116,6 +114,11 @@ class OrderMaker {
     find_meetings(true);
     add(shapes_.add(shape_found()));
     return std::move(stretches_);
+  }
+
+  void add_seen(uint32_t shape) {
+    shapes_.keep_look(shape, facts_, marks_.words(first_op_, shapes_[shape].marks.size()));
+    add(shape);
   }
 
   void add(uint32_t shape) {
@@ -138,8 +141,20 @@ class OrderMaker {
     return at == last_before_ ? kLastBefore : kEarlier;
   }
 
+  // As is_alike(), at a glance; false where that does not tell.
+  bool looks_alike(const StretchShape& shape) const {
+    if (shape.marks.size() > ops_ - first_op_) return false;
+    const std::span<const uint64_t> words = marks_.words(first_op_, shape.marks.size());
+    return std::any_of(shape.looks.begin(), shape.looks.end(), [&](const StretchShape::Look& look) {
+      return look.facts == facts_ && std::equal(words.begin(), words.end(), look.words.begin());
+    });
+  }
+
   bool is_alike(const StretchShape& shape) const {
     if (shape.marks.size() > ops_ - first_op_) return false;
+    // The last op is local, and tells most shapes apart.
+    const size_t last = first_op_ + shape.marks.size() - 1;
+    if (shape.marks.back().work != program_.ops[last].work.index()) return false;
     const uint32_t* back = shape.back.data();
     uint32_t o = first_op_;
     for (const StretchShape::Mark& mark : shape.marks) {
@@ -148,7 +163,7 @@ class OrderMaker {
         if (works_[op.work.index()].is_local) return false;
       } else {
         if (mark.work != op.work.index() || mark.dependencies != op.dependencies) return false;
-        if (mark.is_awaited != (is_awaited_[o] != 0)) return false;
+        if (mark.is_awaited != marks_.is_awaited(o)) return false;
         for (const OpId& before : program_.dependencies_of(op)) {
           if (back_of(before, o) != *back++) return false;
         }
@@ -161,24 +176,27 @@ class OrderMaker {
   // To the end of the stretch, or of the program.
   bool find_meetings(bool to_the_end) {
     places_.clear();
+    number_.clear();
     std::vector<uint32_t> meetings;  // ops that have one before them
     Clock all{};                     // of each stream, how many there are so far
     std::array<uint32_t, kLocalStreams> last;
     last.fill(kOutside);
     for (uint32_t o = first_op_; o < ops_; ++o) {
+      number_.push_back(kOutside);
       if (!facts(o).is_local) continue;
       const size_t stream = facts(o).stream;
       Place place{.op = o, .stream = facts(o).stream};
       bool touches = to_the_end || follows_last(o) || last[stream] != kOutside;
       if (last[stream] != kOutside) place.ended = places_[last[stream]].ended;
       for (const OpId& before : program_.dependencies_of(program_.ops[o])) {
-        if (before.index() < first_op_ || number_[before.index()] == kOutside) continue;
-        join(place.ended, places_[number_[before.index()]].ended);
+        const uint32_t at = number_of(before);
+        if (at == kOutside) continue;
+        join(place.ended, places_[at].ended);
         touches = true;
       }
       const bool joins = covers(place.ended, all);
       if (joins && !to_the_end && !places_.empty() && places_.back().is_complete &&
-          places_.back().op >= reaches_ && is_awaited_[places_.back().op]) {
+          places_.back().op >= reaches_ && marks_.is_awaited(places_.back().op)) {
         return true;
       }
       if (!touches) return false;
@@ -192,7 +210,7 @@ class OrderMaker {
         meetings.push_back(number);
       }
       last[stream] = number;
-      number_[o] = number;
+      number_.back() = number;
       ++place.ended[stream];
       ++all[stream];
       place.is_complete = covers(place.ended, all);
@@ -214,7 +232,7 @@ class OrderMaker {
         continue;
       }
       shape.marks.push_back(
-          {static_cast<uint32_t>(op.work.index()), op.dependencies, is_awaited_[o] != 0});
+          {static_cast<uint32_t>(op.work.index()), op.dependencies, marks_.is_awaited(o)});
       for (const OpId& before : program_.dependencies_of(op))
         shape.back.push_back(back_of(before, o));
       shape.ops.push_back(o - first_op_);
@@ -259,7 +277,7 @@ class OrderMaker {
       segment.is_whole &= !facts(place.op).is_uneven;
       if (facts(place.op).is_transfer) shape.transfers.push_back(program_.ops[place.op].work);
       wait_for_others(place.op, shape);
-      if (!is_awaited_[place.op]) continue;
+      if (!marks_.is_awaited(place.op)) continue;
       segment.is_waited_for = true;
       segment.is_whole &= covers(place.ended, done);
     }
@@ -276,36 +294,39 @@ class OrderMaker {
       segment.shape = shapes_.segment_of(program_.ops[places_[first].op].work);
       return segment;
     }
-    std::vector<uint32_t> key;
+    key_.clear();
     for (uint32_t n = first; n < end; ++n) {
-      key.push_back(static_cast<uint32_t>(program_.ops[places_[n].op].work.index()));
-      key.push_back(0);
-      const size_t counted = key.size() - 1;
-      for (const uint32_t at : waits_inside(places_[n].op, first)) {
-        ++key[counted];
-        key.push_back(n - at);
-      }
+      key_.push_back(static_cast<uint32_t>(program_.ops[places_[n].op].work.index()));
+      key_.push_back(0);
+      const size_t counted = key_.size() - 1;
+      for_each_wait(places_[n].op, first, [&](uint32_t at) {
+        ++key_[counted];
+        key_.push_back(n - at);
+      });
     }
     if (streams > 1 && kernel != kOutside) {
-      key.push_back(kOutside);
-      for (const uint32_t at : waits_inside(places_[kernel].op, first)) {
+      key_.push_back(kOutside);
+      for_each_wait(places_[kernel].op, first, [&](uint32_t at) {
         segment.is_whole &= at < end;
-        key.push_back(end - at);
-      }
+        key_.push_back(end - at);
+      });
     }
-    segment.shape = shapes_.segment_of(key);
+    segment.shape = shapes_.segment_of(key_);
     return segment;
   }
 
-  // The local ops from `first` on that it depends on.
-  std::vector<uint32_t> waits_inside(uint32_t op, uint32_t first) const {
-    std::vector<uint32_t> numbers;
+  // For each of the local ops from `first` on that it depends on.
+  template <class Body>
+  void for_each_wait(uint32_t op, uint32_t first, Body&& body) const {
     for (const OpId& before : program_.dependencies_of(program_.ops[op])) {
-      if (before.index() < first_op_) continue;
-      const uint32_t at = number_[before.index()];
-      if (at != kOutside && at >= first) numbers.push_back(at);
+      const uint32_t at = number_of(before);
+      if (at != kOutside && at >= first) body(at);
     }
-    return numbers;
+  }
+
+  // Among places_; kOutside of others.
+  uint32_t number_of(OpId op) const {
+    return op.index() < first_op_ ? kOutside : number_[op.index() - first_op_];
   }
 
   void wait_for_others(uint32_t op, StretchShape& shape) const {
@@ -319,52 +340,19 @@ class OrderMaker {
   const Program& program_;
   const uint32_t ops_;
   const std::vector<LocalFacts>& works_;
+  const OpMarks marks_;
+  const uint32_t facts_;
   StretchShapes& shapes_;
-  std::vector<uint8_t> is_awaited_;  // by op: somebody outside waits for it
   std::vector<LocalOrder::Stretch> stretches_;
   // The stretch that is looked at.
   uint32_t first_op_ = 0, last_before_ = kOutside;
   uint32_t reaches_ = 0;  // it has this op, if that lies behind its first
   std::vector<Place> places_;
-  std::vector<uint32_t> number_;  // among places_, by op; of ops before the stretch of no meaning
+  std::vector<uint32_t> number_;  // by op of the stretch
+  std::vector<uint32_t> key_;     // of segment(), kept for its memory
 };
 
 }  // namespace
-
-uint32_t StretchShapes::add(StretchShape shape, WorkId first) {
-  const uint32_t number = add(std::move(shape));
-  of_first_[first.index()].push_back(number);
-  return number;
-}
-
-uint32_t StretchShapes::add(StretchShape shape) {
-  shapes_.push_back(std::move(shape));
-  return static_cast<uint32_t>(shapes_.size() - 1);
-}
-
-uint32_t StretchShapes::segment_of(WorkId work) {
-  uint32_t& number = of_work_[work.index()];
-  if (number == 0) {
-    keys_.push_back({static_cast<uint32_t>(work.index()), 0});
-    number = static_cast<uint32_t>(keys_.size());
-  }
-  return number - 1;
-}
-
-uint32_t StretchShapes::segment_of(std::span<const uint32_t> key) {
-  uint64_t hash = key.size();
-  for (const uint32_t word : key) hash = mix64(hash ^ word);
-  const auto [begin, end] = by_hash_.equal_range(hash);
-  const auto known = std::find_if(begin, end, [&](const auto& entry) {
-    const std::vector<uint32_t>& other = keys_[entry.second];
-    return std::equal(key.begin(), key.end(), other.begin(), other.end());
-  });
-  if (known != end) return known->second;
-  const auto number = static_cast<uint32_t>(keys_.size());
-  keys_.emplace_back(key.begin(), key.end());
-  by_hash_.emplace(hash, number);
-  return number;
-}
 
 LocalOrder::LocalOrder(const Program& program, const std::vector<LocalFacts>& works,
                        StretchShapes& shapes)
