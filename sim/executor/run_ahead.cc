@@ -42,7 +42,7 @@ std::vector<LocalFacts> StepRun::local_works(RankClassId rank) const {
 
 void StepRun::plan_local_runs() {
   local_.resize(job_.ranks.size());
-  alone_.resize(job_.ranks.size());
+  own_.resize(job_.ranks.size());
   lone_bytes_.assign(job_.capacity.size(), Bytes());
   std::vector<std::pair<ProgramId, std::vector<LocalFacts>>> ordered;  // as orders_
   using Alike = std::pair<double, std::vector<std::tuple<WorkId, Duration, int64_t>>>;
@@ -54,14 +54,15 @@ void StepRun::plan_local_runs() {
     const ProgramId program = job_.ranks[rank].program;
     std::vector<LocalFacts> works = local_works(rank);
     Alike like{job_.ranks[rank].compute_factor, {}};
-    alone_[rank].resize(works.size());
+    own_[rank].resize(works.size());
     for (size_t w = 0; w < works.size(); ++w) {
       if (!works[w].is_local || !works[w].is_transfer) continue;
       const WorkId work(w);
       const FoldedTransfer& transfer = own_transfer(rank, job_.lane_of_work[work]);
       const CollectivePlan& plan = plans_[w][transfer.shape];
-      alone_[rank][w] = alone_time(plan, job_.lanes[job_.lane_of_work[work]], transfer);
-      like.second.emplace_back(work, alone_[rank][w], plan.channels);
+      const Duration alone = alone_time(plan, job_.lanes[job_.lane_of_work[work]], transfer);
+      own_[rank][w] = {.alone = alone, .crosses_links = transfer.crossings != 0};
+      like.second.emplace_back(work, alone, plan.channels);
     }
     const auto kind = std::find(alike.begin(), alike.end(), like);
     local.alike = static_cast<uint32_t>(kind - alike.begin());
@@ -79,6 +80,14 @@ void StepRun::plan_local_runs() {
 
 // -- What segments do
 
+// Whether the segment has transfers over links that others may use.
+inline bool StepRun::crosses_links(RankClassId rank, const StretchShape& shape,
+                                   const LocalSegment& segment) const {
+  const auto first = shape.transfers.begin() + segment.first_transfer;
+  return std::any_of(first, first + segment.transfers,
+                     [&](WorkId work) { return own_[rank][work.index()].crosses_links; });
+}
+
 // The segment that comes next after so many ops of the stretch, if it goes on as if the rank were
 // alone.
 inline const LocalSegment* StepRun::segment_after(RankClassId rank,
@@ -87,22 +96,13 @@ inline const LocalSegment* StepRun::segment_after(RankClassId rank,
   const StretchShape& shape = shapes_[stretch.shape];
   const LocalSegment* segment = shape.segment_after(ops_done);
   if (segment == nullptr || !segment->is_whole) return nullptr;
-  if (local_[rank].others != 0 && meets_others(rank, shape, *segment)) return nullptr;
+  if (local_[rank].others != 0 && crosses_links(rank, shape, *segment)) return nullptr;
   for (uint32_t o = 0; o < segment->outside; ++o) {
     const int32_t place = shape.outside[segment->first_outside + o];
     if (!programs_.is_done(rank, OpId(stretch.first_op + static_cast<uint32_t>(place))))
       return nullptr;
   }
   return segment;
-}
-
-// Whether the segment has transfers over links that others use now.
-bool StepRun::meets_others(RankClassId rank, const StretchShape& shape,
-                           const LocalSegment& segment) const {
-  const auto first = shape.transfers.begin() + segment.first_transfer;
-  return std::any_of(first, first + segment.transfers, [&](WorkId work) {
-    return own_transfer(rank, job_.lane_of_work[work]).crossings != 0;
-  });
 }
 
 // What is known of segments, by shape.
@@ -142,7 +142,7 @@ Duration StepRun::least_time(RankClassId rank, const LocalOrder::Stretch& stretc
     const WorkId work = work_in(rank, stretch, n);
     const auto stream = static_cast<size_t>(programs_.facts(work).stream);
     busy[stream] += stream == kCompute ? at_speed_of(rank, costs_.works[work].total)
-                                       : alone_[rank][work.index()];
+                                       : own_[rank][work.index()].alone;
   }
   return least = *std::max_element(busy.begin(), busy.end());
 }
@@ -318,7 +318,7 @@ Instant StepRun::next_wake(RankClassId rank) {
                 lost_to_a_channel_;
   }
   if (local.in_network != 0 || !segment->is_whole) return first;
-  if (local.others != 0 && meets_others(rank, shape, *segment)) return first;
+  if (local.others != 0 && crosses_links(rank, shape, *segment)) return first;
   if (state.computes) {
     const int64_t left = state.work_left - (now_ - state.updated).nanoseconds() * state.speed;
     last = std::max(last, now_ + kernel_time(left, speed_beside(sms_lost)));

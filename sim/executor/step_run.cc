@@ -317,7 +317,7 @@ inline void StepRun::start_own(RankClassId rank, size_t stream, uint32_t lane, u
   const WorkId work = transfers_[lane][index].work;
   lose_sms(rank, plans_[work.index()][job_.lanes[lane].transfers[index].shape].channels);
   book(rank);
-  local.ends[stream] = now_ + alone_[rank][work.index()];
+  local.ends[stream] = now_ + own_[rank][work.index()].alone;
   local.lane[stream] = lane;
   local.running |= 1U << stream;
   if (local.others != 0) enter_network(rank, stream);

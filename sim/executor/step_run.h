@@ -84,6 +84,12 @@ class StepRun {
     std::array<int64_t, kTimeTerms> account_before{};
   };
 
+  // Of a work that is a transfer of a rank's own.
+  struct OwnTransfer {
+    Duration alone;  // where nobody else uses its links
+    bool crosses_links = false;
+  };
+
   // What a segment of one shape does.
   struct SegmentRun {
     bool is_known = false;
@@ -136,7 +142,7 @@ class StepRun {
     return shapes_[local.order->stretches()[local.stretch].shape];
   }
   const LocalSegment* segment_after(RankClassId rank, const LocalOrder::Stretch& stretch, uint32_t ops_done) const;
-  bool meets_others(RankClassId rank, const StretchShape& shape, const LocalSegment& segment) const;
+  bool crosses_links(RankClassId rank, const StretchShape& shape, const LocalSegment& segment) const;
   void count_done(RankClassId rank, uint32_t ops);
   SegmentRuns& runs_with(uint32_t alike, int64_t sms_lost);
   const SegmentRun& run_of(RankClassId rank, const LocalOrder::Stretch& stretch, const LocalSegment& segment,
@@ -232,7 +238,7 @@ class StepRun {
   // Ahead of the clock, where that is done.
   bool runs_ahead_ = false;
   LocalStreams local_streams_;
-  TypedVector<RankClassId, std::vector<Duration>> alone_;  // of local transfers, by work
+  TypedVector<RankClassId, std::vector<OwnTransfer>> own_;  // by work
   TypedVector<LinkId, Bytes> lone_bytes_;  // beside those that the network counts
   StretchShapes shapes_;
   std::vector<LocalOrder> orders_;
