@@ -9,6 +9,7 @@
 
 #include "sim/base/error.h"
 #include "tools/simulation/simulate_step.h"
+#include "tools/study/least_memory.h"
 #include "tools/study/parallel_for.h"
 #include "tools/study/step_bound.h"
 #include "workloads/lowering.h"
@@ -36,10 +37,13 @@ StageMemory largest_stage(const Scenario& base, const PlanCandidate& c) {
   return largest;
 }
 
+// What a candidate waits with, from the cheapest to the tightest; see step_bound.h.
+enum class Bound : uint8_t { kQuick, kPasses, kTimeline };
+
 struct Waiting {
   Duration bound;
   size_t candidate = 0;
-  bool is_tight = false;
+  Bound by = Bound::kQuick;
 
   // The least bound first; equals in the order of the space.
   bool operator<(const Waiting& other) const {
@@ -69,7 +73,7 @@ class Search {
       report();
     }
     for (; !queue_.empty(); queue_.pop()) {
-      ++(queue_.top().is_tight ? result_.outbid_by_timeline : result_.outbid_by_quick);
+      ++(queue_.top().by == Bound::kQuick ? result_.outbid_by_quick : result_.outbid_by_timeline);
     }
     if (result_.best.empty() && !whole_space_.empty()) find_closest();
     return std::move(result_);
@@ -77,7 +81,7 @@ class Search {
 
  private:
   struct Settled {
-    Duration tight;
+    std::optional<Waiting> waits;  // with a tighter bound
     bool fits = false;
     std::optional<StepResult> step;
   };
@@ -91,15 +95,16 @@ class Search {
   static std::vector<PlanCandidate> fitting(const Scenario& base,
                                             const std::vector<PlanCandidate>& all) {
     std::vector<PlanCandidate> some;
+    LeastMemory memory(base);
     std::copy_if(all.begin(), all.end(), std::back_inserter(some),
-                 [&](const PlanCandidate& c) { return least_memory(base, c) <= base.profile.hbm; });
+                 [&](const PlanCandidate& c) { return memory.of(c) <= base.profile.hbm; });
     return some;
   }
 
   void admit() {
     std::vector<Waiting> waiting(space_.size());
     parallel_for(space_.size(), options_.threads, [&](size_t i) {
-      waiting[i] = {bounds_.quick(space_[i]), i, false};
+      waiting[i] = {bounds_.quick(space_[i]), i, Bound::kQuick};
     });
     queue_ = std::priority_queue<Waiting>(std::less<Waiting>(), std::move(waiting));
   }
@@ -117,19 +122,26 @@ class Search {
 
   void settle(const Waiting& waiting, Settled& out) {
     const PlanCandidate& c = space_[waiting.candidate];
-    if (!waiting.is_tight) {
-      out.tight = std::max(waiting.bound, bounds_.timeline(c));
-      return;
+    const auto wait = [&](Duration tighter, Bound by) {
+      out.waits = Waiting{std::max(waiting.bound, tighter), waiting.candidate, by};
+    };
+    switch (waiting.by) {
+      case Bound::kQuick:
+        return wait(bounds_.passes(c), Bound::kPasses);
+      case Bound::kPasses:
+        return wait(bounds_.timeline(c), Bound::kTimeline);
+      case Bound::kTimeline:
+        out.fits = largest_stage(base_, c).peak <= base_.profile.hbm;
+        if (out.fits)
+          out.step = simulate_step(scenario_of(base_, c), {.result_alone = true}, machines_).result;
     }
-    out.fits = largest_stage(base_, c).peak <= base_.profile.hbm;
-    if (out.fits) out.step = simulate_step(scenario_of(base_, c), {.result_alone = true}, machines_).result;
   }
 
   void settle_round() {
     for (size_t i = 0; i < round_.size(); ++i) {
       Settled& settled = settled_[i];
-      if (!round_[i].is_tight) {
-        queue_.push({settled.tight, round_[i].candidate, true});
+      if (settled.waits) {
+        queue_.push(*settled.waits);
       } else if (!settled.fits) {
         ++result_.over_walked_memory;
       } else {
@@ -161,8 +173,9 @@ class Search {
   // In the order of the least each can take, until no bound is below the least peak found.
   void find_closest() {
     std::vector<std::pair<Bytes, size_t>> order;
+    LeastMemory memory(base_);
     for (size_t i = 0; i < whole_space_.size(); ++i)
-      order.push_back({least_memory(base_, whole_space_[i]), i});
+      order.push_back({memory.of(whole_space_[i]), i});
     std::sort(order.begin(), order.end());
     for (const auto& [least, i] : order) {
       if (result_.closest && least >= result_.closest->stage.peak) break;

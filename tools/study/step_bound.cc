@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
+#include <utility>
 #include <optional>
 
 #include "sim/base/check.h"
@@ -14,12 +16,12 @@
 #include "sim/opgraph/collective_rules.h"
 #include "tools/simulation/network_tuning.h"
 #include "tools/simulation/simulate_step.h"
+#include "tools/study/least_memory.h"
 #include "tools/study/pass_timeline.h"
 #include "tools/study/unit_times.h"
 #include "topologies/cluster.h"
 #include "workloads/layer_work.h"
 #include "workloads/lowering.h"
-#include "workloads/memory/layer_activations.h"
 #include "workloads/stage_layout.h"
 
 namespace herdsim {
@@ -37,29 +39,16 @@ struct DataParallelCosts {
   std::array<LeastTransfer, kUnits> gather{}, reduce_scatter{}, all_reduce{};
 };
 
-int64_t least_layer_parameters(const ModelArchitecture& model, const ParallelPlan& plan) {
-  const int64_t layer = layer_parameters(model, plan, model.is_moe()).total();
-  return model.is_moe() && model.dense_layers() > 0
-             ? std::min(layer, layer_parameters(model, plan, false).total())
-             : layer;
-}
-
-
-// Some stage has no fewer.
-int64_t most_layers(const Scenario& base, const PlanCandidate& c) {
-  return (base.model.layers + c.plan.pp - 1) / c.plan.pp;
-}
-
 // Of pp - 1 chunks in a row, and of the last stage, no fewer (stage_layout.h).
 struct LeastLayers {
   Ticks ahead = 0, last_stage = 0;
 };
-LeastLayers least_layers(int64_t layers, const ParallelPlan& plan) {
-  const int64_t chunks = plan.pp * plan.virtual_stages;
+LeastLayers least_layers(int64_t layers, int64_t stages, int64_t chunks_a_stage) {
+  const int64_t chunks = stages * chunks_a_stage;
   const bool short_ends = layers % chunks != 0 && (layers + 2) % chunks == 0;
   const int64_t each = (short_ends ? layers + 2 : layers) / chunks;
-  return {(plan.pp - 1) * each - (short_ends ? 1 : 0),
-          plan.virtual_stages * each - (short_ends ? 1 : 0)};
+  return {(stages - 1) * each - (short_ends ? 1 : 0),
+          chunks_a_stage * each - (short_ends ? 1 : 0)};
 }
 
 Ticks scaled(Ticks time, double factor) {
@@ -115,11 +104,15 @@ class StepBounds::Tables {
     // The last stage: it waits for its first input, works, and after its last backward pass the
     // stages before it run theirs.
     Ticks filled = 0;
-    if (c.schedule->layout == ChunkLayout::kLoop && c.plan.pp > 1) {
-      const LeastLayers least = least_layers(base_.model.layers, c.plan);
+    const ChunkLayout layout = c.schedule->layout;
+    if (layout != ChunkLayout::kBidirectional && c.plan.pp > 1) {
+      const LeastLayers least =
+          least_layers(base_.model.layers, c.plan.pp,
+                       chunks_per_stage(*c.schedule, schedule_shape(c.plan, base_.training)));
+      filled = least.ahead * pass.forward[layer].whole + passes * least.last_stage * each;
       const auto head = static_cast<size_t>(Unit::kHead);
-      filled = least.ahead * pass.forward[layer].whole +
-               passes * (least.last_stage * each + pass.forward[head].occupied + backward(head));
+      if (layout == ChunkLayout::kLoop)
+        filled += passes * (pass.forward[head].occupied + backward(head));
       if (!c.schedule->splits_backward) {
         // What the head defers, it makes while they do.
         const Ticks deferred = deferred_heads(c) * pass.backward_weight[head].occupied;
@@ -144,12 +137,71 @@ class StepBounds::Tables {
            optimizer(c, layers * layer_parameters(c), layers) + host_;
   }
 
+  Ticks passes(const PlanCandidate& c) const {
+    const Bare& bare = without_sharding(c);
+    return bare.timeline + end_of_step(c, bare.stages);
+  }
+
   Ticks timeline(const PlanCandidate& c) const {
-    const PassCosts& pass = passes_.at(pass_key(c));
+    if (c.plan.dp * c.plan.cp == 1 || has_copies(c)) return passes(c);
+    TimelineQuestion q = bare_question(c);
     const DataParallelCosts& data = data_.at({c.plan.tp, c.plan.cp, c.plan.pp});
-    const ScheduleShape shape = schedule_shape(c.plan, base_.training);
-    TimelineQuestion q{.row = *c.schedule, .shape = shape};
-    q.layers = chunk_layers(c, shape);
+    const Sharding shard = c.plan.shard;
+    q.reduce = shard == Sharding::kNone ? data.all_reduce : data.reduce_scatter;
+    if (shard != Sharding::kNone) q.gather = data.gather;
+    q.gathers_each_pass = shard == Sharding::kZero3;
+    q.reduces_each_pass = shard == Sharding::kZero2 || shard == Sharding::kZero3;
+    q.overlap = base_.software.dp_overlap;
+    return run_timeline(q) + end_of_step(c, without_sharding(c).stages);
+  }
+
+ private:
+  using PassKey = std::tuple<int64_t, int64_t, int64_t, Recompute>;
+  // All but the sharding, and what that says of heads.
+  using BareKey = std::tuple<PassKey, int64_t, int64_t, const ScheduleRow*, int64_t>;
+
+  static PassKey pass_key(const PlanCandidate& c) {
+    return {c.plan.tp, c.plan.cp, c.plan.micro_batch, c.recompute};
+  }
+  // Two copies of a chunk, which reduce together, over a group that no table here knows.
+  static bool has_copies(const PlanCandidate& c) {
+    return c.schedule->layout == ChunkLayout::kBidirectional;
+  }
+  BareKey bare_key(const PlanCandidate& c) const {
+    return {pass_key(c), c.plan.pp, c.plan.virtual_stages, c.schedule, deferred_heads(c)};
+  }
+
+  struct StageSize {
+    int64_t parameters = 0, layers = 0;
+    friend bool operator==(const StageSize&, const StageSize&) = default;
+  };
+  // What is found once for plans that differ in sharding alone.
+  struct Bare {
+    Ticks timeline = 0;                  // without gathers and reductions
+    std::vector<StageSize> stages = {};  // distinct ones
+  };
+
+  const Bare& without_sharding(const PlanCandidate& c) const {
+    {
+      const std::lock_guard lock(bare_mutex_);
+      const auto known = bare_.find(bare_key(c));
+      if (known != bare_.end()) return known->second;
+    }
+    const TimelineQuestion q = bare_question(c);
+    Bare bare{.timeline = run_timeline(q)};
+    for (int64_t stage = 0; stage < c.plan.pp; ++stage) {
+      const StageSize size = stage_size(c, q, stage);
+      if (std::find(bare.stages.begin(), bare.stages.end(), size) == bare.stages.end())
+        bare.stages.push_back(size);
+    }
+    const std::lock_guard lock(bare_mutex_);
+    return bare_.emplace(bare_key(c), std::move(bare)).first->second;
+  }
+
+  TimelineQuestion bare_question(const PlanCandidate& c) const {
+    const PassCosts& pass = passes_.at(pass_key(c));
+    TimelineQuestion q{.row = *c.schedule, .shape = schedule_shape(c.plan, base_.training)};
+    q.layers = chunk_layers(c, q.shape);
     if (c.recompute != Recompute::kNone && base_.training.recompute_layers == 0) {
       q.recompute_fraction = base_.training.recompute_fraction;
     }
@@ -163,33 +215,17 @@ class StepBounds::Tables {
     q.deferred_heads = deferred_heads(c);
     q.next_stage = message(c, 1);
     q.around = message(c, c.plan.pp - 1);
-    const Sharding shard = c.plan.shard;
-    if (c.plan.dp * c.plan.cp > 1 && !has_copies(c)) {
-      q.reduce = shard == Sharding::kNone ? data.all_reduce : data.reduce_scatter;
-      if (shard != Sharding::kNone) q.gather = data.gather;
-      q.gathers_each_pass = shard == Sharding::kZero3;
-      q.reduces_each_pass = shard == Sharding::kZero2 || shard == Sharding::kZero3;
-      q.overlap = base_.software.dp_overlap;
-    }
-    const Ticks reduced = run_timeline(q);
+    return q;
+  }
+
+  // What follows the last reduction.
+  Ticks end_of_step(const PlanCandidate& c, const std::vector<StageSize>& stages) const {
     Ticks update = 0;
-    for (int64_t stage = 0; stage < c.plan.pp; ++stage) {
-      const auto [parameters, layers] = stage_parameters(c, q, stage);
-      update = std::max(update, optimizer(c, parameters, layers));
-    }
-    return reduced + norm_ + update + host_;
+    for (const StageSize& stage : stages)
+      update = std::max(update, optimizer(c, stage.parameters, stage.layers));
+    return norm_ + update + host_;
   }
 
- private:
-  using PassKey = std::tuple<int64_t, int64_t, int64_t, Recompute>;
-
-  static PassKey pass_key(const PlanCandidate& c) {
-    return {c.plan.tp, c.plan.cp, c.plan.micro_batch, c.recompute};
-  }
-  // Two copies of a chunk, which reduce together, over a group that no table here knows.
-  static bool has_copies(const PlanCandidate& c) {
-    return c.schedule->layout == ChunkLayout::kBidirectional;
-  }
   int64_t micro_batches(const PlanCandidate& c) const {
     return base_.training.global_batch / (c.plan.dp * c.plan.micro_batch);
   }
@@ -197,7 +233,9 @@ class StepBounds::Tables {
     return deferred_head_gradients(base_.model, base_.software, c.plan, *c.schedule,
                                    micro_batches(c));
   }
-  int64_t most_layers(const PlanCandidate& c) const { return herdsim::most_layers(base_, c); }
+  int64_t most_layers(const PlanCandidate& c) const {
+    return herdsim::most_layers(base_.model, c.plan);
+  }
   // Of the kind of layer that has fewer.
   int64_t layer_parameters(const PlanCandidate& c) const {
     return least_layer_parameters(base_.model, c.plan);
@@ -368,7 +406,9 @@ class StepBounds::Tables {
     const Communicator sharing =
         c.plan.is_hybrid() ? Communicator::kShard : Communicator::kGradient;
     const auto& shapes = shapes_of(grid, sharing);
-    const auto& of_experts = shapes_of(grid, Communicator::kExpertGradient);
+    static const std::vector<GroupShape> kNone;
+    const auto& of_experts =
+        base_.model.is_moe() ? shapes_of(grid, Communicator::kExpertGradient) : kNone;
     // A layer without experts, where the first ones have none, has at least what this bound counts of one with them.
     const LayerParameters layer =
         herdsim::layer_parameters(base_.model, c.plan, base_.model.is_moe());
@@ -430,9 +470,16 @@ class StepBounds::Tables {
   void add_message_shapes(int64_t stride) {
     std::vector<GroupShape>& shapes = message_shapes_[stride];
     if (!shapes.empty()) return;
+    // Pairs as far from each other, both ways, have one shape, but for those on a torus.
+    std::array<std::array<bool, kHopClasses>, kHopClasses> is_known{};
     for (int64_t r = 0; r + stride < base_.gpus; ++r) {
       const std::array<GpuId, 2> pair = {placement_[RankId(static_cast<size_t>(r))],
                                          placement_[RankId(static_cast<size_t>(r + stride))]};
+      if (!fabric_.torus()) {
+        const auto there = static_cast<size_t>(fabric_.hop_class(pair[0], pair[1]));
+        const auto back = static_cast<size_t>(fabric_.hop_class(pair[1], pair[0]));
+        if (std::exchange(is_known[there][back], true)) continue;
+      }
       const GroupShape shape = group_shape(fabric_, pair);
       if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
     }
@@ -474,23 +521,17 @@ class StepBounds::Tables {
     return layers;
   }
 
-  struct StageSize {
-    int64_t parameters = 0, layers = 0;
-  };
-  StageSize stage_parameters(const PlanCandidate& c, const TimelineQuestion& q,
-                             int64_t stage) const {
-    const WorkloadSpec spec = workload(c);
+  StageSize stage_size(const PlanCandidate& c, const TimelineQuestion& q, int64_t stage) const {
     StageSize size;
     for (int64_t local = 0; local < chunks_per_stage(q.row, q.shape); ++local) {
-      const int64_t chunk = model_chunk_at(q.row, q.shape, {stage, local});
-      size.layers += q.layers[static_cast<size_t>(chunk)];
-      size.parameters += q.layers[static_cast<size_t>(chunk)] * layer_parameters(c);
-      if (chunk == 0) size.parameters += spec.embedding_parameters();
-      if (chunk + 1 == static_cast<int64_t>(q.layers.size())) {
-        size.parameters += base_.model.hidden;
-        if (!base_.model.tied_embeddings) size.parameters += spec.embedding_parameters();
-      }
+      const auto chunk = static_cast<size_t>(model_chunk_at(q.row, q.shape, {stage, local}));
+      size.layers += q.layers[chunk];
+      if (chunk == 0) size.parameters += workload(c).embedding_parameters();
+      if (chunk + 1 != q.layers.size()) continue;
+      size.parameters += base_.model.hidden;
+      if (!base_.model.tied_embeddings) size.parameters += workload(c).embedding_parameters();
     }
+    size.parameters += size.layers * layer_parameters(c);
     return size;
   }
 
@@ -506,6 +547,8 @@ class StepBounds::Tables {
       shapes_;
   std::map<int64_t, std::vector<GroupShape>> message_shapes_;  // by distance in ranks
   Ticks norm_ = 0;
+  mutable std::mutex bare_mutex_;
+  mutable std::map<BareKey, Bare> bare_;
 };
 
 StepBounds::StepBounds(const Scenario& base, const std::vector<PlanCandidate>& candidates)
@@ -513,33 +556,11 @@ StepBounds::StepBounds(const Scenario& base, const std::vector<PlanCandidate>& c
 StepBounds::~StepBounds() = default;
 
 Duration StepBounds::quick(const PlanCandidate& c) const { return nanoseconds(tables_->quick(c)); }
+Duration StepBounds::passes(const PlanCandidate& c) const {
+  return nanoseconds(tables_->passes(c));
+}
 Duration StepBounds::timeline(const PlanCandidate& c) const {
   return nanoseconds(tables_->timeline(c));
-}
-Bytes least_memory(const Scenario& base, const PlanCandidate& c) {
-  const auto parameters = static_cast<double>(
-      most_layers(base, c) * least_layer_parameters(base.model, c.plan));
-  const int64_t copies = c.schedule->layout == ChunkLayout::kBidirectional ? 2 : 1;
-  const auto shards = static_cast<double>(c.plan.dp * c.plan.cp * copies);
-  const Sharding shard = c.plan.shard;
-  const bool gradients_too = shard == Sharding::kZero2 || shard == Sharding::kZero3;
-  const auto gradient =
-      static_cast<double>(bytes_per_element(base.software.gradient_accumulation_type));
-  double bytes = shard == Sharding::kZero3 ? 0 : 2 * parameters;
-  bytes += gradient * parameters / (gradients_too ? shards : 1);
-  bytes += base.training.optimizer_state_bytes() * parameters / (shard == Sharding::kNone ? 1 : shards);
-  Training training = base.training;
-  training.recompute = c.recompute;
-  const auto kept_by = [&](bool with_experts) {
-    return layer_activations(base.model, c.plan, training, base.software,
-                             {.with_experts = with_experts})
-        .kept;
-  };
-  const double a_token = base.model.is_moe() && base.model.dense_layers() == 0
-                             ? kept_by(true)
-                             : std::min(kept_by(true), kept_by(false));
-  const double kept = a_token * static_cast<double>(c.plan.micro_batch * training.sequence_length / c.plan.cp);
-  return Bytes(static_cast<int64_t>(bytes + kept * static_cast<double>(most_layers(base, c))));
 }
 
 }  // namespace herdsim

@@ -1,17 +1,17 @@
 // How fast a plan could be at most, without simulating it.
 //
-// Two lower bounds of the simulated step, both proved against it by tests:
+// Three lower bounds of the simulated step, all proved against it by tests:
 //
 //   quick      the longest of: the busiest stage's compute, all that its data-parallel stream has
-//              to carry, and in loops of chunks the last stage's compute between the first pass to
-//              reach it and the last to come back from it; then the optimizer and the host.
+//              to carry, and the last stage's compute between the first pass to reach it
+//              and, where it is the end of the model, the last to come back from it; then the optimizer and the host.
 //              A microsecond.
 //   timeline   the schedule's own order, run with the least time each pass can take (unit_times.h):
 //              longest path through kernels and transfers of each layer, every transfer alone on its
 //              links, every kernel after its launch, no kernel on SMs that a transfer holds. Leaves
 //              out contention for links, and some of what transfers hide. Linear in the passes.
-//
-// And the least memory a plan can take: state, and one micro-batch's activations.
+//   passes     the timeline without gathers and reductions of parameters: found once for plans that
+//              differ in sharding alone.
 #pragma once
 
 #include <array>
@@ -37,16 +37,14 @@ class StepBounds {
   StepBounds& operator=(const StepBounds&) = delete;
 
   // Of candidates given to the constructor. All may be called from several threads at once.
-  // Ensures: quick <= simulated step time, timeline <= simulated step time.
+  // Ensures: each is at most the simulated step time.
   Duration quick(const PlanCandidate& candidate) const;
+  Duration passes(const PlanCandidate& candidate) const;
   Duration timeline(const PlanCandidate& candidate) const;
 
  private:
   class Tables;
   std::unique_ptr<Tables> tables_;
 };
-
-// Ensures: at most the peak of the stage that takes most. Complexity: constant.
-Bytes least_memory(const Scenario& base, const PlanCandidate& candidate);
 
 }  // namespace herdsim

@@ -10,6 +10,7 @@
 #include "tests/tools/study/small_scenario.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/simulation/simulate_step.h"
+#include "tools/study/least_memory.h"
 #include "tools/study/step_bound.h"
 #include "workloads/memory/memory_footprint.h"
 
@@ -130,12 +131,14 @@ TEST(StepBounds, are_below_the_simulation_over_whole_small_spaces) {
     const auto space = plan_space(base, take_pins(pins));
     ASSERT_GT(space.size(), 10u) << test.name;
     const StepBounds bounds(base, space);
+    LeastMemory memory(base);
     double sum = 0;
     for (const PlanCandidate& c : space) {
       const StepResult step = simulate_step(scenario_of(base, c), {}).result;
       EXPECT_LE(bounds.quick(c), step.step_time) << test.name << ": " << c.text();
+      EXPECT_LE(bounds.passes(c), step.step_time) << test.name << ": " << c.text();
       EXPECT_LE(bounds.timeline(c), step.step_time) << test.name << ": " << c.text();
-      EXPECT_LE(least_memory(base, c), step.peak_stage()->peak) << test.name << ": " << c.text();
+      EXPECT_LE(memory.of(c), step.peak_stage()->peak) << test.name << ": " << c.text();
       sum += bounds.timeline(c).seconds() / step.step_time.seconds();
     }
     EXPECT_GT(sum / static_cast<double>(space.size()), test.mean_tightness) << test.name;
@@ -173,6 +176,7 @@ TEST(StepBounds, are_below_the_simulation_of_random_plans) {
       const Duration step =
           simulate_step(scenario_of(base, c), {.result_alone = true}, machines).result.step_time;
       EXPECT_LE(bounds.quick(c), step) << c.text() << " of " << ::testing::PrintToString(sets);
+      EXPECT_LE(bounds.passes(c), step) << c.text() << " of " << ::testing::PrintToString(sets);
       EXPECT_LE(bounds.timeline(c), step) << c.text() << " of " << ::testing::PrintToString(sets);
     }
   }
