@@ -117,6 +117,7 @@ class CudaBackend : public Backend {
     return peers_.ranks() > 1 ? peers_.nodes_of(ranks) : 1;
   }
   bool leads() const override { return peers_.rank() == 0; }
+  bool alone() const override { return peers_.ranks() == 1; }
   double agree(double value) override { return peers_.agree(value); }
   bool all(bool value) override { return peers_.all(value); }
 

@@ -84,6 +84,8 @@ class Backend {
   int64_t nodes() const { return nodes_of(ranks()); }
   // Rank 0: the one that writes.
   virtual bool leads() const = 0;
+  // Whether all ranks are of this process, so that no other waits where this one fails.
+  virtual bool alone() const = 0;
 
   // Empty where the device can do it, else why not.
   virtual std::string why_not(const Probe& probe) const = 0;

@@ -93,7 +93,7 @@ std::variant<ProbeResult, std::string> try_to_measure(Backend& backend, const Ca
     backend.recover();
     return fault.empty() ? "failed on another rank" : fault;
   }
-  if (backend.ranks() > 1) return measure(backend, plan, probe, *prepared);
+  if (!backend.alone()) return measure(backend, plan, probe, *prepared);
   try {
     return measure(backend, plan, probe, *prepared);
   } catch (const std::runtime_error& error) {

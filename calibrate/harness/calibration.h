@@ -44,7 +44,7 @@ struct CalibrationResult {
 // Each probe once, in order, until the time is over; what is kept in the store costs none and is
 // always taken. A probe that fails leaves the others alone, while the device can still do anything.
 // Throws: what the store throws and Backend::recover; what was measured before is kept. With
-// several ranks also what Backend::time throws, since the others wait in it.
+// several processes also what Backend::time throws, since the others wait in it.
 CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan);
 
 // A grid that covers what layers of a model ask for, in sizes the device does in a fraction of a

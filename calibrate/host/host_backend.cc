@@ -130,6 +130,7 @@ class HostBackend : public Backend {
   int64_t ranks() const override { return peers_.ranks(); }
   int64_t nodes_of(int64_t ranks) const override { return peers_.nodes_of(ranks); }
   bool leads() const override { return peers_.rank() == 0; }
+  bool alone() const override { return peers_.ranks() == 1; }
   double agree(double value) override { return peers_.agree(value); }
   bool all(bool value) override { return peers_.all(value); }
 

@@ -139,6 +139,7 @@ class ScriptedBackend : public Backend {
   // Nodes of four.
   int64_t nodes_of(int64_t ranks) const override { return (ranks + 3) / 4; }
   bool leads() const override { return true; }
+  bool alone() const override { return true; }
   std::string why_not(const Probe& probe) const override {
     const auto* c = std::get_if<CollectiveProbe>(&probe);
     return c != nullptr && c->kind == "all_to_all" ? "nobody wrote it" : "";
@@ -148,13 +149,12 @@ class ScriptedBackend : public Backend {
       broken_ = true;
       throw std::runtime_error("unplugged");
     }
-    const auto* a = std::get_if<AttentionShape>(&probe);
-    if (fails_at_attention && a != nullptr && a->head_dim == 64)
-      throw std::runtime_error("no engine");
     probe_ = probe;
+    if (fails_at(AttentionPass::kForward)) throw std::runtime_error("no engine");
     return 0;
   }
   Sample time(int /*id*/, int64_t /*runs*/) override {
+    if (fails_at(AttentionPass::kBackward)) throw std::runtime_error("no engine");
     return {law(probe_) * (1 + 0.002 * std::sin(0.7 * ++calls_))};
   }
   void run(int /*id*/) override {}
@@ -191,6 +191,11 @@ class ScriptedBackend : public Backend {
   bool fails_at_attention = false;
 
  private:
+  bool fails_at(AttentionPass pass) const {
+    const auto* a = std::get_if<AttentionShape>(&probe_);
+    return fails_at_attention && a != nullptr && a->head_dim == 64 && a->pass == pass;
+  }
+
   size_t breaks_after_;
   int64_t ranks_;
   bool broken_ = false;
@@ -249,7 +254,7 @@ TEST(Calibration, begins_no_probe_after_its_time_and_the_next_call_goes_on) {
 
 TEST(Calibration, a_probe_that_fails_leaves_the_others_alone_and_is_tried_again) {
   MeasurementStore store(fresh("fails.db"), "scripted", "v1");
-  ScriptedBackend backend(1000000, 1, 1);
+  ScriptedBackend backend;
   backend.fails_at_attention = true;
   const CalibrationPlan plan = plan_with(&store);
   const CalibrationResult first = calibrate(backend, plan);
@@ -258,7 +263,7 @@ TEST(Calibration, a_probe_that_fails_leaves_the_others_alone_and_is_tried_again)
     EXPECT_NE(failed.find("64: no engine"), std::string::npos) << failed;
   EXPECT_EQ(first.results.size() + first.refused.size() + first.failed.size(), plan.probes.size());
   const DeviceProfile profile = profile_of_results({"scripted", "test"}, backend, first);
-  EXPECT_NE(verdict_table(profile, 1, first).find("failed: attention"), std::string::npos);
+  EXPECT_NE(verdict_table(profile, 2, first).find("failed: attention"), std::string::npos);
   backend.fails_at_attention = false;
   backend.prepared = 0;
   EXPECT_TRUE(calibrate(backend, plan).failed.empty());
