@@ -14,6 +14,7 @@ constexpr Ticks kUnknown = -1;
 struct ChunkTransfers {
   LeastTransfer all;
   Ticks first = 0, last = 0;  // in the order of the pass
+  Ticks longest = 0;          // of a unit
 };
 
 // Layers that recompute, as few as there can be, lie within those that do not: at the edges of a
@@ -37,12 +38,17 @@ ChunkTimes chain(const std::vector<Unit>& units, const std::array<UnitTimes, kUn
 }
 
 ChunkTransfers chain(const std::vector<Unit>& units,
-                     const std::array<LeastTransfer, kUnits>& times) {
+                     const std::array<BucketTransfer, kUnits>& times) {
   ChunkTransfers chunk;
-  for (const Unit unit : units) chunk.all = chunk.all + times[static_cast<size_t>(unit)];
+  for (const Unit unit : units) {
+    const BucketTransfer& one = times[static_cast<size_t>(unit)];
+    chunk.all = chunk.all + one.share;
+    chunk.longest = std::max(chunk.longest, one.alone);
+  }
+  chunk.all.time = std::max(chunk.all.time, chunk.longest);
   if (units.empty()) return chunk;
-  chunk.first = times[static_cast<size_t>(units.front())].time;
-  chunk.last = times[static_cast<size_t>(units.back())].time;
+  chunk.first = times[static_cast<size_t>(units.front())].alone;
+  chunk.last = times[static_cast<size_t>(units.back())].alone;
   return chunk;
 }
 

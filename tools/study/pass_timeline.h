@@ -17,6 +17,16 @@
 
 namespace herdsim {
 
+// Of a unit's parameters or gradients, which may share a bucket with others of its chunk.
+struct BucketTransfer {
+  LeastTransfer share;  // of the bucket
+  int64_t alone = 0;    // the bucket takes no less
+
+  friend BucketTransfer operator+(const BucketTransfer& a, const BucketTransfer& b) {
+    return {a.share + b.share, a.alone + b.alone};
+  }
+};
+
 struct TimelineQuestion {
   const ScheduleRow& row;
   ScheduleShape shape;
@@ -32,7 +42,7 @@ struct TimelineQuestion {
   // A message to the next stage, and from the last stage to the first.
   LeastTransfer next_stage, around;
   // Of data parallelism, zero where there is none.
-  std::array<LeastTransfer, kUnits> gather{}, reduce{};
+  std::array<BucketTransfer, kUnits> gather{}, reduce{};
   bool gathers_each_pass = false, reduces_each_pass = false;
   bool overlap = true;  // false: compute waits for gathers, and reductions for the end of compute
   // Of the host, which launches pass after pass ahead of the GPU, a unit's last kernel last; where

@@ -36,7 +36,7 @@ struct PassCosts {
 };
 
 struct DataParallelCosts {
-  std::array<LeastTransfer, kUnits> gather{}, reduce_scatter{}, all_reduce{};
+  std::array<BucketTransfer, kUnits> gather{}, reduce_scatter{}, all_reduce{};
 };
 
 // Of pp - 1 chunks in a row, and of the last stage, no fewer (stage_layout.h).
@@ -71,10 +71,8 @@ class StepBounds::Tables {
               scaled(microseconds_rounded_up(1e3 * base.software.step_jitter_milliseconds),
                      expected_slowest_sigmas(base.gpus))) {
     for (const PlanCandidate& c : candidates) {
-      const ParallelPlan& p = c.plan;
       if (!passes_.contains(pass_key(c))) passes_.emplace(pass_key(c), pass_costs(c));
-      const std::tuple group(p.tp, p.cp, p.pp);
-      if (!data_.contains(group)) data_.emplace(group, data_costs(c));
+      if (!data_.contains(data_key(c))) data_.emplace(data_key(c), data_costs(c));
     }
   }
 
@@ -122,16 +120,16 @@ class StepBounds::Tables {
     }
     Ticks carried = 0;
     if (c.plan.dp * c.plan.cp > 1 && !has_copies(c)) {
-      const DataParallelCosts& data = data_.at({c.plan.tp, c.plan.cp, c.plan.pp});
+      const DataParallelCosts& data = data_.at(data_key(c));
       const Sharding shard = c.plan.shard;
       const Ticks gathers = shard == Sharding::kNone    ? 0
                             : shard == Sharding::kZero3 ? 2 * layer_passes
                                                         : layers;
       const Ticks reductions =
           shard == Sharding::kZero2 || shard == Sharding::kZero3 ? layer_passes : layers;
-      const LeastTransfer& reduce =
+      const BucketTransfer& reduce =
           shard == Sharding::kNone ? data.all_reduce[layer] : data.reduce_scatter[layer];
-      carried = gathers * data.gather[layer].time + reductions * reduce.time;
+      carried = gathers * data.gather[layer].share.time + reductions * reduce.share.time;
     }
     return std::max({compute, carried, filled}) +
            optimizer(c, layers * layer_parameters(c), layers) + host_;
@@ -145,7 +143,7 @@ class StepBounds::Tables {
   Ticks timeline(const PlanCandidate& c) const {
     if (c.plan.dp * c.plan.cp == 1 || has_copies(c)) return passes(c);
     TimelineQuestion q = bare_question(c);
-    const DataParallelCosts& data = data_.at({c.plan.tp, c.plan.cp, c.plan.pp});
+    const DataParallelCosts& data = data_.at(data_key(c));
     const Sharding shard = c.plan.shard;
     q.reduce = shard == Sharding::kNone ? data.all_reduce : data.reduce_scatter;
     if (shard != Sharding::kNone) q.gather = data.gather;
@@ -156,6 +154,11 @@ class StepBounds::Tables {
   }
 
  private:
+  // (tp, cp, pp, chunks a stage)
+  using DataKey = std::tuple<int64_t, int64_t, int64_t, int64_t>;
+  static DataKey data_key(const PlanCandidate& c) {
+    return {c.plan.tp, c.plan.cp, c.plan.pp, c.plan.virtual_stages};
+  }
   using PassKey = std::tuple<int64_t, int64_t, int64_t, Recompute>;
   // All but the sharding, and what that says of heads.
   using BareKey = std::tuple<PassKey, int64_t, int64_t, const ScheduleRow*, int64_t>;
@@ -421,7 +424,7 @@ class StepBounds::Tables {
     const std::array<int64_t, kUnits> parameters = {
         spec.embedding_parameters(), dense, dense,
         (base_.model.tied_embeddings ? 0 : spec.embedding_parameters()) + base_.model.hidden};
-    // With others in a bucket a unit takes its share, at the most of all that a stage has.
+    // With others in a bucket a unit takes its share, at the most of all that a chunk has.
     const SoftwareStack& software = base_.software;
     const bool fills_buckets = software.dp_bucket_parameters > 0 ||
                                software.dp_bucket_parameters_per_rank > 0 ||
@@ -429,20 +432,24 @@ class StepBounds::Tables {
     const auto least_of = [&](CollectiveKind kind, Bytes bytes, Bytes most, Communicator group,
                               const std::vector<GroupShape>& of_group) {
       const LeastTransfer alone = least_transfer(kind, bytes, group, of_group);
-      if (!fills_buckets || most <= bytes) return alone;
+      if (!fills_buckets || most <= bytes) return BucketTransfer{alone, alone.time};
       const double share = static_cast<double>(bytes.count()) / static_cast<double>(most.count());
       const LeastTransfer all = least_transfer(kind, most, group, of_group);
-      return LeastTransfer{
-          std::min(alone.time, static_cast<Ticks>(static_cast<double>(all.time) * share)),
-          std::min(alone.taken, static_cast<Ticks>(static_cast<double>(all.taken) * share))};
+      const auto part = [&](Ticks of_unit, Ticks of_all) {
+        return std::min(of_unit, static_cast<Ticks>(static_cast<double>(of_all) * share));
+      };
+      return BucketTransfer{{part(alone.time, all.time), part(alone.taken, all.taken)}, alone.time};
     };
-    const int64_t layers = most_layers(c);
-    const int64_t dense_of_stage = layers * dense + parameters[0] + parameters[3];
+    const int64_t chunks = c.plan.pp * c.plan.virtual_stages;
+    const int64_t layers = (base_.model.layers + chunks - 1) / chunks + 1;  // the ends may have fewer
+    const int64_t dense_of_chunk =
+        layers * dense + (chunks == 1 ? parameters[0] + parameters[3]
+                                      : std::max(parameters[0], parameters[3]));
     const auto time = [&](CollectiveKind kind, size_t unit, DataType type) {
       const auto bytes = [&](int64_t count) { return Bytes(count * bytes_per_element(type)); };
       const bool routed = (unit == 1 || unit == 2) && experts > 0;
-      const LeastTransfer shared =
-          least_of(kind, bytes(parameters[unit]), bytes(dense_of_stage), sharing, shapes);
+      const BucketTransfer shared =
+          least_of(kind, bytes(parameters[unit]), bytes(dense_of_chunk), sharing, shapes);
       if (!routed) return shared;
       return shared + least_of(kind, bytes(experts), bytes(layers * experts),
                                Communicator::kExpertGradient, of_experts);
@@ -542,7 +549,7 @@ class StepBounds::Tables {
   const double slowest_;  // time of the slowest GPU over the nominal
   const Ticks host_;      // of a step, which nothing hides
   std::map<PassKey, PassCosts> passes_;
-  std::map<std::tuple<int64_t, int64_t, int64_t>, DataParallelCosts> data_;
+  std::map<DataKey, DataParallelCosts> data_;
   std::map<std::tuple<Communicator, size_t, size_t, size_t, size_t>, std::vector<GroupShape>>
       shapes_;
   std::map<int64_t, std::vector<GroupShape>> message_shapes_;  // by distance in ranks

@@ -30,7 +30,8 @@ namespace herdsim {
 class StepBounds {
  public:
   // Costs what the candidates are made of. Must outlive this object: base.
-  // Complexity: the distinct (tp, cp, micro-batch, recompute) and (tp, cp, pp) of the candidates.
+  // Complexity: the distinct (tp, cp, micro-batch, recompute) and (tp, cp, pp,
+  // virtual stages) of the candidates.
   StepBounds(const Scenario& base, const std::vector<PlanCandidate>& candidates);
   ~StepBounds();
   StepBounds(const StepBounds&) = delete;
