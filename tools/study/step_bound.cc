@@ -4,22 +4,17 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
-#include <utility>
 #include <optional>
+#include <utility>
 
 #include "sim/base/check.h"
-#include "sim/collectives/group_path.h"
-#include "sim/collectives/nccl_tuning.h"
-#include "sim/collectives/token_exchange.h"
 #include "sim/costing/cost_pass.h"
 #include "sim/models/compute_time.h"
-#include "sim/opgraph/collective_rules.h"
-#include "tools/simulation/network_tuning.h"
 #include "tools/simulation/simulate_step.h"
 #include "tools/study/least_memory.h"
 #include "tools/study/pass_timeline.h"
+#include "tools/study/transfer_bounds.h"
 #include "tools/study/unit_times.h"
-#include "topologies/cluster.h"
 #include "workloads/layer_work.h"
 #include "workloads/lowering.h"
 #include "workloads/stage_layout.h"
@@ -63,9 +58,7 @@ class StepBounds::Tables {
  public:
   Tables(const Scenario& base, const std::vector<PlanCandidate>& candidates)
       : base_(base),
-        fabric_(find_topology(base.cluster.topology)->build(base.cluster)),
-        placement_(placement_of(base)),
-        tuning_(network_tuning(base, fabric_, placement_)),
+        transfers_(base),
         slowest_(1 + base.software.gpu_speed_sigma * expected_slowest_sigmas(base.gpus)),
         host_(microseconds_rounded_up(1e3 * base.software.host_milliseconds_per_step) +
               scaled(microseconds_rounded_up(1e3 * base.software.step_jitter_milliseconds),
@@ -246,93 +239,6 @@ class StepBounds::Tables {
   WorkloadSpec workload(const PlanCandidate& c) const {
     return {base_.model, c.plan, base_.training, base_.software};
   }
-  // With links that are its own.
-  Ticks time_alone(const CollectivePlan& plan) const {
-    double rate = static_cast<double>(plan.rate_cap.bytes_per_second());
-    if (plan.nic_crossings > 0) {
-      rate = std::min(rate, static_cast<double>(base_.cluster.nic.bytes_per_second()) *
-                                base_.cluster.nic_efficiency /
-                                static_cast<double>(plan.nic_crossings));
-    }
-    if (plan.nvlink_crossings > 0) {
-      rate = std::min(rate, static_cast<double>(base_.cluster.nvlink.bytes_per_second()) /
-                                static_cast<double>(plan.nvlink_crossings));
-    }
-    const double moving = rate > 0 ? static_cast<double>(plan.volume.count()) / rate * 1e9 : 0;
-    return plan.latency.nanoseconds() + static_cast<Ticks>(moving);
-  }
-  // What a transfer that holds so many SMs takes from kernels beside it (Multiprocessors). A kernel
-  // keeps one SM whatever all of a GPU's streams hold; so that what each takes may be summed, none
-  // counts with more than its part of the others.
-  Ticks taken_in(Ticks time, int64_t channels) const {
-    constexpr double kStreamsBesideKernels = kStreams - 2;  // but compute and the host
-    constexpr double kRounding = 0.999;  // the executor counts parts of SMs and whole nanoseconds
-    const auto sms = static_cast<double>(base_.profile.sms);
-    const double lost = static_cast<double>(channels) * base_.profile.sms_lost_per_transfer_sm;
-    const double share = std::min(lost, (sms - 1) / kStreamsBesideKernels) / sms;
-    return static_cast<Ticks>(static_cast<double>(time) * share * kRounding);
-  }
-  LeastTransfer transfer_alone(const CollectivePlan& plan) const {
-    const Ticks time = time_alone(plan);
-    return {time, taken_in(time, plan.channels)};
-  }
-  // The least in any of the shapes, alone.
-  template <class InShape>
-  static LeastTransfer least_in(const std::vector<GroupShape>& shapes, InShape in_shape) {
-    if (shapes.empty()) return {};
-    LeastTransfer least = in_shape(shapes.front());
-    for (const GroupShape& shape : shapes) {
-      const LeastTransfer here = in_shape(shape);
-      least = {std::min(least.time, here.time), std::min(least.taken, here.taken)};
-    }
-    return least;
-  }
-  // The least any group of the communicator takes. Phases follow each other: the sum of theirs.
-  LeastTransfer least_transfer(CollectiveKind kind, Bytes bytes, Communicator communicator,
-                               const std::vector<GroupShape>& shapes,
-                               const TokenRouting& routing = {}) const {
-    const CollectiveRule* rule = rule_about(base_.collectives, kind, communicator);
-    std::vector<PlacedPhase> phases;
-    if (rule != nullptr && bytes > Bytes()) phases = placed_phases(kind, rule->phases);
-    return least_in(shapes, [&](const GroupShape& shape) {
-      const Bytes moved = once_a_place(bytes, routing, shape);
-      LeastTransfer sum;
-      for (const PlacedPhase& phase : phases)
-        sum = sum + transfer_alone(plan_phase(moved, shape, phase, tuning_));
-      return phases.empty() ? transfer_alone(plan_collective(kind, moved, shape, tuning_)) : sum;
-    });
-  }
-  LeastTransfer least_message(Bytes bytes, const std::vector<GroupShape>& shapes) const {
-    return least_in(shapes, [&](const GroupShape& shape) {
-      return transfer_alone(plan_collective(CollectiveKind::kSendRecv, bytes, shape, tuning_));
-    });
-  }
-
-  // All distinct ones. In Llama 3's order of axes groups of tensor ranks are the same whatever the other degrees, and so
-  // on: the members of a group follow from the strides.
-  const std::vector<GroupShape>& shapes_of(const RankGrid& grid, Communicator communicator) {
-    const auto size_of = [&](Axis axis) { return grid.size(axis); };
-    const bool nested = base_.plan.order == ParallelPlan{}.order;
-    const bool inner = nested && communicator == Communicator::kTensor;
-    const bool middle = nested && communicator == Communicator::kContext;
-    const std::tuple key(communicator, size_of(Axis::kTp), inner ? size_t{0} : size_of(Axis::kCp),
-                         inner || middle ? size_t{0} : size_of(Axis::kPp),
-                         grid.group_size(communicator));
-    const auto [at, is_new] = shapes_.try_emplace(key);
-    std::vector<GroupShape>& shapes = at->second;
-    if (!is_new) return shapes;
-    const size_t size = grid.group_size(communicator);
-    std::vector<GpuId> members(size);
-    for (size_t g = 0; size > 1 && g < grid.group_count(communicator); ++g) {
-      for (size_t i = 0; i < size; ++i) {
-        members[i] = placement_[grid.member(CommGroupId(g), communicator, i)];
-      }
-      const GroupShape shape = group_shape(fabric_, members);
-      if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
-    }
-    return shapes;
-  }
-
   static RankGrid grid_of(const ParallelPlan& p) { return p.grid(); }
 
   // Of the host, for one pass of a layer.
@@ -377,8 +283,8 @@ class StepBounds::Tables {
       } else if (base_.software.pass_overlap) {
         cost.push_back({});  // in a pair of passes the kernels of one may hide all of the other's
       } else {
-        cost.push_back(least_transfer(work.collective, work.bytes, work.communicator,
-                                      shapes_of(graph.grid, work.communicator), work.routing));
+        cost.push_back(transfers_.collective(work.collective, work.bytes, work.communicator,
+                                      transfers_.of_groups(graph.grid, work.communicator), work.routing));
       }
     }
     PassCosts pass;
@@ -408,10 +314,10 @@ class StepBounds::Tables {
     const RankGrid grid = grid_of(c.plan);
     const Communicator sharing =
         c.plan.is_hybrid() ? Communicator::kShard : Communicator::kGradient;
-    const auto& shapes = shapes_of(grid, sharing);
+    const auto& shapes = transfers_.of_groups(grid, sharing);
     static const std::vector<GroupShape> kNone;
     const auto& of_experts =
-        base_.model.is_moe() ? shapes_of(grid, Communicator::kExpertGradient) : kNone;
+        base_.model.is_moe() ? transfers_.of_groups(grid, Communicator::kExpertGradient) : kNone;
     // A layer without experts, where the first ones have none, has at least what this bound counts of one with them.
     const LayerParameters layer =
         herdsim::layer_parameters(base_.model, c.plan, base_.model.is_moe());
@@ -431,10 +337,10 @@ class StepBounds::Tables {
                                software.dp_bucket_whole_chunks;
     const auto least_of = [&](CollectiveKind kind, Bytes bytes, Bytes most, Communicator group,
                               const std::vector<GroupShape>& of_group) {
-      const LeastTransfer alone = least_transfer(kind, bytes, group, of_group);
+      const LeastTransfer alone = transfers_.collective(kind, bytes, group, of_group);
       if (!fills_buckets || most <= bytes) return BucketTransfer{alone, alone.time};
       const double share = static_cast<double>(bytes.count()) / static_cast<double>(most.count());
-      const LeastTransfer all = least_transfer(kind, most, group, of_group);
+      const LeastTransfer all = transfers_.collective(kind, most, group, of_group);
       const auto part = [&](Ticks of_unit, Ticks of_all) {
         return std::min(of_unit, static_cast<Ticks>(static_cast<double>(of_all) * share));
       };
@@ -462,34 +368,17 @@ class StepBounds::Tables {
       costs.all_reduce[u] = time(CollectiveKind::kAllReduce, u, software.gradient_reduce_type);
     }
     if (norm_ == 0) {
-      norm_ = least_transfer(CollectiveKind::kAllReduce, Bytes(4), Communicator::kWorld,
-                             shapes_of(grid, Communicator::kWorld))
+      norm_ = transfers_.collective(CollectiveKind::kAllReduce, Bytes(4), Communicator::kWorld,
+                             transfers_.of_groups(grid, Communicator::kWorld))
                   .time;
     }
     if (c.plan.pp > 1) {
-      add_message_shapes(message_stride(c, 1));
-      add_message_shapes(message_stride(c, c.plan.pp - 1));
+      for (const int64_t stages : {int64_t{1}, c.plan.pp - 1}) {
+        const int64_t apart = message_stride(c, stages);
+        pairs_[apart] = &transfers_.of_pairs(apart);
+      }
     }
     return costs;
-  }
-
-  // Of every pair of ranks so far apart: no fewer than send to each other.
-  void add_message_shapes(int64_t stride) {
-    std::vector<GroupShape>& shapes = message_shapes_[stride];
-    if (!shapes.empty()) return;
-    // Pairs as far from each other, both ways, have one shape, but for those on a torus.
-    std::array<std::array<bool, kHopClasses>, kHopClasses> is_known{};
-    for (int64_t r = 0; r + stride < base_.gpus; ++r) {
-      const std::array<GpuId, 2> pair = {placement_[RankId(static_cast<size_t>(r))],
-                                         placement_[RankId(static_cast<size_t>(r + stride))]};
-      if (!fabric_.torus()) {
-        const auto there = static_cast<size_t>(fabric_.hop_class(pair[0], pair[1]));
-        const auto back = static_cast<size_t>(fabric_.hop_class(pair[1], pair[0]));
-        if (std::exchange(is_known[there][back], true)) continue;
-      }
-      const GroupShape shape = group_shape(fabric_, pair);
-      if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
-    }
   }
 
   // Ranks between those of two stages so far apart.
@@ -499,8 +388,7 @@ class StepBounds::Tables {
 
   LeastTransfer message(const PlanCandidate& c, int64_t stages) const {
     if (c.plan.pp == 1) return {};
-    return least_message(workload(c).stage_message(),
-                         message_shapes_.at(message_stride(c, stages)));
+    return transfers_.message(workload(c).stage_message(), *pairs_.at(message_stride(c, stages)));
   }
 
   Ticks optimizer(const PlanCandidate& c, int64_t parameters, int64_t layers) const {
@@ -543,16 +431,12 @@ class StepBounds::Tables {
   }
 
   const Scenario& base_;
-  const Fabric fabric_;
-  const TypedVector<RankId, GpuId> placement_;
-  const NcclTuning tuning_;
+  TransferBounds transfers_;
   const double slowest_;  // time of the slowest GPU over the nominal
   const Ticks host_;      // of a step, which nothing hides
   std::map<PassKey, PassCosts> passes_;
   std::map<DataKey, DataParallelCosts> data_;
-  std::map<std::tuple<Communicator, size_t, size_t, size_t, size_t>, std::vector<GroupShape>>
-      shapes_;
-  std::map<int64_t, std::vector<GroupShape>> message_shapes_;  // by distance in ranks
+  std::map<int64_t, const TransferBounds::Shapes*> pairs_;  // by distance in ranks
   Ticks norm_ = 0;
   mutable std::mutex bare_mutex_;
   mutable std::map<BareKey, Bare> bare_;
