@@ -109,6 +109,8 @@ struct Stage {
   Ticks free = 0;                       // of kernels
   Ticks done = 0;                       // of passes
   Ticks last_output = 0;                // of the last pass
+  Ticks last_start = 0;                 // of its first kernel
+  Ticks last_demand = 0;
   Ticks launched = 0;                   // by the host: end of what it has launched so far
   Ticks transfers = 0;                  // end of what the data-parallel stream has so far
   Ticks deferred = 0;                   // reductions for the end
@@ -322,17 +324,23 @@ class PassTimeline {
   }
 
   // When the pass ends; `first_gathered` and `all_gathered` hold back its first and its last unit.
+  // The second of a pair starts behind the first kernel of the first.
   static Ticks run_pass(Stage& stage, const ChunkTimes& times, Ticks input, Ticks first_gathered,
-                        Ticks all_gathered) {
+                        Ticks all_gathered, bool is_second = false) {
     if (!times.exists()) {
       stage.demand.to_output = 0;
       return std::max(input, stage.done);
     }
     const Ticks begin = std::max(input, first_gathered);
-    const Ticks first_kernel = std::max(begin + times.lead(), stage.free);
+    const Ticks first_kernel =
+        std::max(begin + times.lead(), is_second ? stage.last_start : stage.free);
     const Ticks end = std::max({begin + times.whole(), first_kernel + times.rest(),
                                 all_gathered + times.last(), stage.launched});
-    stage.free = std::max(first_kernel + times.occupied(), stage.launched);
+    const Ticks of_both = is_second ? stage.last_start + stage.last_demand + times.demand() : 0;
+    stage.free = std::max({is_second ? stage.free : 0, of_both, first_kernel + times.occupied(),
+                           stage.launched});
+    stage.last_start = first_kernel;
+    stage.last_demand = times.demand();
     stage.demand.add(times, first_kernel);
     stage.done = std::max(stage.done, end);
     stage.last_output = end;
@@ -370,10 +378,12 @@ class PassTimeline {
     if (q_.gathers_each_pass && takes_input) {
       first = stage.transfers + chunk.gather_backward.first;
       stage.transfers += chunk.gather_backward.all.time;
-      stage.demand.gathers.add(chunk.gather.all);
+      stage.demand.gathers.add(chunk.gather_backward.all);
       all = stage.transfers;
     }
-    const Ticks end = run_pass(stage, times, input, first, all);
+    const bool is_second = q_.pairs && pass.kind == PassKind::kBackward && stage.next > 0 &&
+                           stage.order[stage.next - 1].kind == PassKind::kForward;
+    const Ticks end = run_pass(stage, times, input, first, all, is_second);
     if (beside) {
       stage.transfers = std::max(stage.transfers + chunk.reduce.all.time, end + chunk.reduce.last);
       stage.demand.reductions.add(chunk.reduce.all);

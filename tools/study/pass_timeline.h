@@ -39,6 +39,8 @@ struct TimelineQuestion {
   // Of the head, on a last stage of several: so many micro-batches leave the weight gradients for
   // the end of its passes.
   int64_t deferred_heads = 0;
+  // A whole backward pass runs beside the forward pass before it, kernel by kernel in turn.
+  bool pairs = false;
   // A message to the next stage, and from the last stage to the first.
   LeastTransfer next_stage, around;
   // Of data parallelism, zero where there is none.

@@ -1,13 +1,13 @@
 #include "tools/study/step_bound.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <limits>
+#include <map>
 #include <mutex>
-#include <optional>
+#include <tuple>
 #include <utility>
 
-#include "sim/base/check.h"
 #include "sim/costing/cost_pass.h"
 #include "sim/models/compute_time.h"
 #include "tools/simulation/simulate_step.h"
@@ -208,6 +208,7 @@ class StepBounds::Tables {
     q.launch_forward = pass.launch_forward;
     q.launch_backward = pass.launch_backward;
     q.launches_wait = !base_.software.p2p_async;
+    q.pairs = base_.software.pass_overlap;
     q.deferred_heads = deferred_heads(c);
     q.next_stage = message(c, 1);
     q.around = message(c, c.plan.pp - 1);
@@ -278,10 +279,11 @@ class StepBounds::Tables {
       const Work& work = graph.works[WorkId(w)];
       if (work.kind == WorkKind::kCompute) {
         cost.push_back({costs.works[WorkId(w)].total.nanoseconds(), 0});
+      } else if (base_.software.pass_overlap) {
+        // In a pair of passes the kernels of one may hide all that the other waits for.
+        cost.push_back({});
       } else if (work.kind == WorkKind::kHost) {
         cost.push_back({work.host_floor.nanoseconds(), 0});
-      } else if (base_.software.pass_overlap) {
-        cost.push_back({});  // in a pair of passes the kernels of one may hide all of the other's
       } else {
         cost.push_back(transfers_.collective(work.collective, work.bytes, work.communicator,
                                       transfers_.of_groups(graph.grid, work.communicator), work.routing));

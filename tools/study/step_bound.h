@@ -3,9 +3,9 @@
 // Three lower bounds of the simulated step, all proved against it by tests:
 //
 //   quick      the longest of: the busiest stage's compute, all that its data-parallel stream has
-//              to carry, and the last stage's compute between the first pass to reach it
-//              and, where it is the end of the model, the last to come back from it; then the optimizer and the host.
-//              A microsecond.
+//              to carry, and the last stage's compute between the first pass to reach it and, where
+//              it is the end of the model, the last to come back from it; then the optimizer and
+//              the host. A microsecond.
 //   timeline   the schedule's own order, run with the least time each pass can take (unit_times.h):
 //              longest path through kernels and transfers of each layer, every transfer alone on its
 //              links, every kernel after its launch, no kernel on SMs that a transfer holds. Leaves
@@ -14,11 +14,8 @@
 //              differ in sharding alone.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <tuple>
 #include <vector>
 
 #include "sim/base/time.h"

@@ -59,6 +59,13 @@ const std::vector<SpaceCase>& small_spaces() {
        {"gpus=16", "software.pass_overlap=true"},
        {"parallel.micro_batch=1", "parallel.shard=ZERO1", "training.recompute=NONE"},
        0.88},
+      {"pairs of passes in loops, ends without a layer",
+       {"gpus=32", "model.layers=8", "training.sequence_length=2048", "training.global_batch=32",
+        "software={base: \"megatron-te\" pass_overlap: true}", "model.experts=8",
+        "model.experts_per_token=2", "parallel.ep=2"},
+       {"parallel.micro_batch=2", "parallel.shard=ZERO2", "training.recompute=SELECTIVE",
+        "training.schedule=interleaved-1f1b"},
+       0.6},
       {"collectives as the scenario says, slow ones",
        {"gpus=16", "software.dp_overlap=false",
         "collectives=[{kind: ALL_REDUCE communicator: DP algorithm: \"hierarchical\"}, "
