@@ -58,13 +58,16 @@ class StepWorkBuilder {
     // Once the host has read the counts, a forward pass launches its experts itself.
     const bool counts = spec_.host_counts_tokens();
     const auto transfers = [&](const WorkTemplate& steps, bool forward) {
-      double count = 0;
+      double time = 0;
       for (const TemplateStep& step : steps) {
-        const Stream stream = works_[step.work].stream;
-        if (stream == Stream::kTp || stream == Stream::kEp) ++count;
+        const Work& work = works_[step.work];
+        if (work.stream != Stream::kTp && work.stream != Stream::kEp) continue;
+        time += software.host_microseconds_per_transfer +
+                stall_microseconds(software.host_stalls, grid_.group_size(work.communicator));
       }
-      return count * software.host_microseconds_per_transfer +
-             (has_experts && !(counts && forward) ? software.host_microseconds_per_expert_layer : 0);
+      return time + (has_experts && !(counts && forward)
+                         ? software.host_microseconds_per_expert_layer
+                         : 0);
     };
     const double sharded = spec_.plan.shard == Sharding::kNone ? 0 : software.host_microseconds_per_sharded_layer;
     out_.launch[index(unit)] = {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 
+#include "sim/models/host_stalls.h"
 #include "sim/models/kernel.h"
 
 namespace herdsim {
@@ -155,6 +156,7 @@ struct SoftwareStack {
   double host_microseconds_for_expert_counts = 0;
   double host_microseconds_per_layer_optimizer = 0;  // to launch the update of a layer's tensors; a floor of the update
   double host_milliseconds_per_step = 0;  // loader hand-over, logging, garbage collection, python
+  HostStalls host_stalls;
   // Standard deviation over GPUs of the time a step takes beyond its mean: the slowest holds all up, once a step.
   double step_jitter_milliseconds = 0;
   // Bus bandwidths that its jobs measure of all-gathers and reduce-scatters are of lists of tensors, which PyTorch

@@ -75,6 +75,8 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_host_microseconds_per_layer_forward(s.host_microseconds_per_layer_forward);
   m->set_host_microseconds_per_layer_backward(s.host_microseconds_per_layer_backward);
   m->set_host_milliseconds_per_step(s.host_milliseconds_per_step);
+  m->set_host_stall_probability(s.host_stalls.probability);
+  m->set_host_stall_microseconds(s.host_stalls.microseconds);
   m->set_gpu_speed_sigma(s.gpu_speed_sigma);
   m->set_clock_factor(s.clock_factor);
   m->set_gradient_stream(enum_cast<spec::StreamClass>(s.gradient_stream));
@@ -465,6 +467,8 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .host_microseconds_for_expert_counts = m.host_microseconds_for_expert_counts(),
           .host_microseconds_per_layer_optimizer = m.host_microseconds_per_layer_optimizer(),
           .host_milliseconds_per_step = m.host_milliseconds_per_step(),
+          .host_stalls = {.probability = m.host_stall_probability(),
+                          .microseconds = m.host_stall_microseconds()},
           .step_jitter_milliseconds = m.step_jitter_milliseconds(),
           .measures_lists = m.measures_lists(),
           .gpu_speed_sigma = m.gpu_speed_sigma(),

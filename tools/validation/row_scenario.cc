@@ -19,6 +19,7 @@
 #include "tools/scenario/load_scenario.h"
 #include "tools/validation/assumed_plan.h"
 #include "tools/validation/interconnect_words.h"
+#include "tools/validation/measured_hosts.h"
 #include "tools/validation/row_words.h"
 #include "tools/validation/table_gpus.h"
 #include "workloads/schedules/schedule.h"
@@ -223,6 +224,10 @@ class RowReading {
     s_.measured_network = {.all_reduce = rate(row_.allreduce_gigabytes_per_second),
                            .all_gather = rate(row_.allgather_gigabytes_per_second),
                            .reduce_scatter = rate(row_.reducescatter_gigabytes_per_second)};
+    const HostStalls stalls = stalls_of_measured(s_.measured_network, s_.gpus, c.gpus_per_host);
+    if (stalls.probability > 0 && s_.software.host_stalls.probability <= 0) {
+      s_.software.host_stalls.probability = assume("host_stall_probability", stalls.probability);
+    }
     return true;
   }
 

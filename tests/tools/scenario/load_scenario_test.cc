@@ -115,6 +115,8 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
                                     "host_microseconds_per_layer_forward=14",
                                     "host_microseconds_per_layer_backward=15",
                                     "host_milliseconds_per_step=16",
+                                    "host_stall_probability=0.24",
+                                    "host_stall_microseconds=25",
                                     "head_weight_gradients_deferred=19",
                                     "clamp_forward_ffn_bytes=20",
                                     "clamp_backward_ffn_bytes=21",
@@ -133,6 +135,7 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
                   s.host_microseconds_per_head, s.host_microseconds_per_sharded_layer,
                   s.host_microseconds_per_message}),
               ElementsAre(1, 2, 3, 4, 5, 7, 9, 12, 13, 14, 15, 16, 0.17, 0.18, 19, 20, 23));
+  EXPECT_EQ(s.host_stalls, (HostStalls{.probability = 0.24, .microseconds = 25}));
   EXPECT_EQ(s.loss_reductions, 21);
   EXPECT_EQ(s.norm_reductions_per_layer, 22);
   EXPECT_EQ(s.head_weight_gradients_deferred, 19);

@@ -12,6 +12,7 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 const RowParts& parts() {
   static const RowParts kParts({});
@@ -415,6 +416,27 @@ TEST(RowScenario, small_all_reduces_over_hosts_of_a_slow_fabric_take_millisecond
   EXPECT_NEAR(more, (3 * 4 + 2 * 16 + 1) * 3.5e-3, 0.1 * more);
   const RunRow in_host = grid_row(8, 263);
   EXPECT_LT(seconds(in_host, {}) - seconds(in_host, none), 5e-3);
+}
+
+// 1 GiB over 16 ranks, 67 MB a step: at 230 GB/s in 290 us, at 160 in 420.
+TEST(RowScenario, rings_that_take_too_long_for_any_wire_show_hosts_that_stall) {
+  const auto tensor_row = [](int64_t tp, int64_t micro_batch, double all_gather) {
+    RunRow row = grid_row(16, all_gather);
+    row.tp = tp;
+    row.micro_batch = micro_batch;
+    return row;
+  };
+  const auto stalls = HasSubstr("host_stall_probability");
+  EXPECT_THAT(scenario_of_row(tensor_row(8, 1, 160), parts()).assumed, Contains(stalls));
+  EXPECT_THAT(scenario_of_row(tensor_row(8, 1, 230), parts()).assumed, Not(Contains(stalls)));
+  const auto slower = [&](int64_t tp, int64_t micro_batch) {
+    return step_time(tensor_row(tp, micro_batch, 160)) /
+           step_time(tensor_row(tp, micro_batch, 230));
+  };
+  // More ranks wait for each other, and long kernels hide what hosts lose.
+  EXPECT_GT(slower(2, 1), 1.2);
+  EXPECT_GT(slower(8, 1), 1.5 * slower(2, 1));
+  EXPECT_LT(slower(8, 32), 1.1);
 }
 
 TEST(RowScenario, sets_change_every_software_stack_and_nothing_else) {
