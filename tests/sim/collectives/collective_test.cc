@@ -5,13 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "sim/collectives/nccl_model.h"
 #include "sim/collectives/nccl_tuning.h"
+#include "tests/sim/collectives/group_shapes.h"
 
 namespace herdsim {
 namespace {
@@ -19,15 +17,6 @@ namespace {
 constexpr std::array<CollectiveKind, kCollectiveKinds> kKinds = {
     CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
     CollectiveKind::kAllToAll,  CollectiveKind::kBroadcast, CollectiveKind::kSendRecv};
-
-GroupShape shape(int64_t nodes, int64_t ranks_per_node, HopClass hop = HopClass::kSamePod) {
-  GroupShape group{.ranks = nodes * ranks_per_node, .nodes = nodes};
-  if (nodes > 1) {
-    group.farthest = hop;
-    group.edges[static_cast<size_t>(hop)] = nodes;
-  }
-  return group;
-}
 
 std::vector<GroupShape> shapes() {
   std::vector<GroupShape> all;
@@ -38,14 +27,6 @@ std::vector<GroupShape> shapes() {
         all.push_back(shape(nodes, per_node, hop));
       }
     }
-  }
-  return all;
-}
-
-std::vector<Bytes> sizes() {
-  std::vector<Bytes> all = {bytes(1), bytes(7)};
-  for (int64_t size = 64; size <= gibibytes(64).count(); size += size / 4) {
-    all.push_back(bytes(size));
   }
   return all;
 }
@@ -308,231 +289,6 @@ TEST(Collectives, launch_as_many_blocks_as_nccl) {
   EXPECT_EQ(blocks(CollectiveKind::kAllGather, shape(128, 1)), 4);
   EXPECT_EQ(plan_collective(CollectiveKind::kAllGather, kibibytes(1), shape(1, 8), tuning).channels,
             1);
-}
-
-// What NCCL's source chooses, release by release.
-TEST(NcclChoice, follows_the_release) {
-  const auto algorithm = [](CollectiveKind kind, Bytes size, const GroupShape& group,
-                            std::string_view version) {
-    return plan_collective(kind, size, group, h100_tuning(version)).algorithm;
-  };
-  using enum CollectiveKind;
-  for (const std::string& version : nccl_versions()) {
-    EXPECT_EQ(algorithm(kAllReduce, gibibytes(1), shape(1, 8), version), Algorithm::kNvls)
-        << version;
-    EXPECT_EQ(algorithm(kAllGather, gibibytes(1), shape(1, 8), version), Algorithm::kRing)
-        << version;
-    EXPECT_EQ(algorithm(kAllReduce, kibibytes(8), shape(16, 8), version), Algorithm::kTree)
-        << version;
-    EXPECT_EQ(algorithm(kAllToAll, gibibytes(1), shape(4, 8), version), Algorithm::kPairwise);
-  }
-  // NVLSTree was booked at half the network's speed before 2.22, so that rings won large vectors.
-  EXPECT_EQ(algorithm(kAllReduce, gibibytes(4), shape(4, 8), "2.20"), Algorithm::kRing);
-  EXPECT_EQ(algorithm(kAllReduce, gibibytes(4), shape(4, 8), "2.22"), Algorithm::kNvlsTree);
-  // PAT: from 2.23, for one rank a node, below about 200 MB at 128 ranks.
-  EXPECT_EQ(algorithm(kAllGather, mebibytes(32), shape(128, 1), "2.22"), Algorithm::kRing);
-  EXPECT_EQ(algorithm(kAllGather, mebibytes(32), shape(128, 1), "2.23"), Algorithm::kPat);
-  EXPECT_EQ(algorithm(kAllGather, mebibytes(32), shape(16, 8), "2.23"), Algorithm::kRing);
-  EXPECT_EQ(algorithm(kAllGather, mebibytes(804), shape(128, 1), "2.27"), Algorithm::kRing);
-}
-
-// Numbers worked out by hand from src/graph/tuning.cc for 2.27.
-TEST(NcclPrediction, is_the_arithmetic_of_nccl) {
-  const NcclTuning t = h100_tuning("2.27");
-  const auto predict = [&](CollectiveKind kind, const GroupShape& g, Algorithm a, Protocol p) {
-    return *nccl_prediction(kind, gibibytes(1), g, t, a, p);
-  };
-  using enum CollectiveKind;
-  // 8.4 + (127 - 15) * 3.4 + 15 * 14
-  EXPECT_NEAR(predict(kAllGather, shape(16, 8), Algorithm::kRing, Protocol::kSimple).latency_us,
-              599.2, 0.01);
-  // One rank a node: 8.4 + 127 * 14
-  EXPECT_NEAR(predict(kAllGather, shape(128, 1), Algorithm::kRing, Protocol::kSimple).latency_us,
-              1786.4, 0.01);
-  // 25 + 2 * 4 * 20.9
-  EXPECT_NEAR(predict(kAllReduce, shape(16, 8), Algorithm::kNvlsTree, Protocol::kSimple).latency_us,
-              192.2, 0.01);
-  // 6.8 + 2 (7 * 0.6 + 4 * 5)
-  EXPECT_NEAR(predict(kAllReduce, shape(16, 8), Algorithm::kTree, Protocol::kLl).latency_us, 55.2,
-              0.01);
-  // 8 + 7 * 14 / 3.5 + 2.8 * 128
-  EXPECT_NEAR(predict(kAllGather, shape(128, 1), Algorithm::kPat, Protocol::kSimple).latency_us,
-              394.4, 0.01);
-  // 24 channels of 15 GB/s are 360 on the bus; NVLS 476.
-  EXPECT_NEAR(predict(kAllGather, shape(1, 8), Algorithm::kRing, Protocol::kSimple).bandwidth,
-              360 * 8.0 / 7, 0.01);
-  EXPECT_NEAR(predict(kAllReduce, shape(1, 8), Algorithm::kNvls, Protocol::kSimple).bandwidth,
-              476 * 8.0 / 14, 0.01);
-  EXPECT_FALSE(
-      nccl_prediction(kAllGather, gibibytes(1), shape(1, 8), t, Algorithm::kTree, Protocol::kLl));
-}
-
-TEST(NcclTuning, an_unlisted_release_takes_the_row_before_it) {
-  EXPECT_EQ(h100_tuning("2.20.5").version, "2.20");
-  EXPECT_EQ(h100_tuning("2.21").version, "2.20");
-  EXPECT_EQ(h100_tuning("2.26.2").version, "2.22");
-  EXPECT_EQ(h100_tuning("2.99").version, "2.30");
-  EXPECT_EQ(h100_tuning("nonsense").version, "2.19");
-  for (const std::string& version : nccl_versions())
-    EXPECT_EQ(h100_tuning(version).version, version);
-}
-
-TEST(NcclTuning, names_what_is_wrong_with_a_version) {
-  for (const auto& [text, faults] :
-       {std::pair("2.20", 0), std::pair("2.20.5", 0), std::pair("2.31", 0), std::pair("2.18", 1),
-        std::pair("2", 1), std::pair("2.x", 1), std::pair("2.20.", 1), std::pair("3.1", 1),
-        std::pair("", 1)}) {
-    Faults list;
-    append_nccl_version_faults(text, "cluster.nccl_version", list);
-    EXPECT_EQ(static_cast<int>(list.list().size()), faults) << text;
-  }
-}
-
-TEST(NcclTuning, every_correction_makes_time_grow_with_size) {
-  const NcclTuning t = h100_tuning("2.20");
-  std::vector<const CollectiveCorrection*> all = {
-      &t.tree, &t.tree_two_nodes, &t.ring, &t.nic_ring, &t.pat, &t.all_to_all, &t.send_recv};
-  for (const auto& kind : t.in_node) {
-    for (const CollectiveCorrection& correction : kind) all.push_back(&correction);
-  }
-  for (const CollectiveCorrection* correction : all) {
-    SCOPED_TRACE(correction->provenance.source);
-    EXPECT_FALSE(correction->provenance.source.empty());
-    double time = 0, fill = 0;
-    for (const Bytes size : sizes()) {
-      const double longer = static_cast<double>(size.count()) / correction->efficiency.at(size);
-      ASSERT_GT(longer, time) << size.count();
-      time = longer;
-      ASSERT_GE(correction->fill_microseconds.at(size), fill) << size.count();
-      fill = correction->fill_microseconds.at(size);
-    }
-  }
-}
-
-TEST(SizeCurve, passes_its_points_and_stays_constant_outside) {
-  SizeCurve curve;
-  for (size_t i = 0; i < SizeCurve::kPoints; ++i) curve.values[i] = 1.0 + static_cast<double>(i);
-  EXPECT_DOUBLE_EQ(curve.at(bytes(0)), 1);
-  EXPECT_DOUBLE_EQ(curve.at(bytes(512)), 1);
-  EXPECT_DOUBLE_EQ(curve.at(mebibytes(1)), 11);
-  EXPECT_DOUBLE_EQ(curve.at(gibibytes(64)), 25);
-  EXPECT_NEAR(curve.at(bytes(1'482'910)), std::sqrt(11.0 * 12), 1e-6);
-}
-
-TEST(Collectives, take_the_time_that_was_measured_on_their_own_group_and_no_other) {
-  NcclTuning own = h100_tuning("2.20");
-  own.measured.push_back({.kind = CollectiveKind::kAllReduce,
-                          .ranks = 8,
-                          .nodes = 1,
-                          .points = {{kibibytes(1), microseconds(90)},
-                                     {mebibytes(1), microseconds(120)},
-                                     {gibibytes(1), milliseconds(11)}}});
-  const NcclTuning none = h100_tuning("2.20");
-  const GroupShape host{.ranks = 8, .nodes = 1};
-  const auto time = [&](CollectiveKind kind, Bytes size, const GroupShape& g, const NcclTuning& t) {
-    return plan_collective(kind, size, g, t).alone().seconds();
-  };
-  for (const auto& point : own.measured[0].points) {
-    EXPECT_NEAR(time(CollectiveKind::kAllReduce, point.size, host, own), point.time.seconds(), 1e-8);
-  }
-  EXPECT_NEAR(time(CollectiveKind::kAllReduce, mebibytes(1) / 2, host, own), 105e-6, 0.1e-6);
-  // Beyond the border the prediction keeps the ratio it has there, and says so.
-  const CollectivePlan beyond = plan_collective(CollectiveKind::kAllReduce, gibibytes(4), host, own);
-  EXPECT_TRUE(beyond.extrapolated);
-  EXPECT_NEAR(beyond.alone().seconds() / time(CollectiveKind::kAllReduce, gibibytes(4), host, none),
-              11e-3 / time(CollectiveKind::kAllReduce, gibibytes(1), host, none), 1e-3);
-  double before = 0;
-  for (Bytes size = bytes(8); size < gibibytes(8); size = size * 2) {
-    const double now = time(CollectiveKind::kAllReduce, size, host, own);
-    EXPECT_GE(now, before) << size.count();
-    before = now;
-  }
-  EXPECT_EQ(time(CollectiveKind::kAllGather, mebibytes(8), host, own),
-            time(CollectiveKind::kAllGather, mebibytes(8), host, none));
-  EXPECT_EQ(time(CollectiveKind::kAllReduce, mebibytes(8), {.ranks = 4, .nodes = 1}, own),
-            time(CollectiveKind::kAllReduce, mebibytes(8), {.ranks = 4, .nodes = 1}, none));
-}
-
-// Two channels of eight 128 KiB buffers over 60 us: 35 GB/s, which is why Llama 3's stack retuned
-// its chunks.
-TEST(Collectives, carry_at_most_a_window_a_round_trip_on_every_channel) {
-  NcclTuning tuning = h100_tuning("2.20");
-  const GroupShape pair = shape(2, 1, HopClass::kCrossPod);
-  const auto rate = [&](CollectiveKind kind, const GroupShape& group) {
-    return plan_collective(kind, mebibytes(64), group, tuning).rate_cap.gigabytes_per_second();
-  };
-  const double free = rate(CollectiveKind::kSendRecv, pair);
-  tuning.round_trip[static_cast<size_t>(HopClass::kCrossPod)] = 60;
-  EXPECT_NEAR(rate(CollectiveKind::kSendRecv, pair), 34.95, 0.01);
-  EXPECT_GT(free, 40);
-  // Other distances have their own round trip.
-  EXPECT_EQ(rate(CollectiveKind::kSendRecv, shape(2, 1, HopClass::kSamePod)), free);
-  tuning.send_window = mebibytes(2);
-  EXPECT_EQ(rate(CollectiveKind::kSendRecv, pair), free);
-  // A ring of 4 channels on each NIC, 4 MiB each: bound once a round trip takes longer than 16 MiB
-  // at 48 GB/s, 350 us.
-  const GroupShape ring = shape(16, 1, HopClass::kCrossPod);
-  const double free_ring = rate(CollectiveKind::kAllGather, ring);
-  for (const double round_trip : {100.0, 340.0, 700.0, 1400.0}) {
-    tuning.round_trip[static_cast<size_t>(HopClass::kCrossPod)] = round_trip;
-    EXPECT_NEAR(rate(CollectiveKind::kAllGather, ring),
-                std::min(free_ring, 4 * 4.194304e6 / round_trip * 1e-3), 1e-3)
-        << round_trip;
-  }
-}
-
-TEST(Collectives, say_where_they_were_not_measured) {
-  const NcclTuning tuning = h100_tuning("2.20");
-  const auto extrapolated = [&](CollectiveKind kind, Bytes size, const GroupShape& group) {
-    return plan_collective(kind, size, group, tuning).extrapolated;
-  };
-  EXPECT_FALSE(extrapolated(CollectiveKind::kAllGather, mebibytes(64), shape(1, 8)));
-  EXPECT_TRUE(extrapolated(CollectiveKind::kAllGather, mebibytes(64), shape(1, 72)));
-  EXPECT_TRUE(extrapolated(CollectiveKind::kAllGather, gibibytes(64), shape(1, 8)));
-  EXPECT_TRUE(extrapolated(CollectiveKind::kAllGather, mebibytes(64), shape(128, 1)));
-  EXPECT_FALSE(extrapolated(CollectiveKind::kAllReduce, mebibytes(64), shape(1024, 8)));
-}
-
-// Of a fabric that was measured in a job.
-TEST(MeasuredRingStep, is_the_longer_of_the_wire_and_the_way_of_the_first_slices) {
-  constexpr double kHop = 38, kSlice = 24;
-  double before = 0;
-  for (const double wire : {0.1, 2.0, 8.0, 24.0, 62.0, 120.0, 1000.0}) {
-    const double step = ring_step(wire, kHop, kSlice);
-    const double longer = std::max(wire, kHop + std::min(wire, kSlice));
-    EXPECT_GE(step, longer) << wire;
-    EXPECT_LE(step, 1.26 * longer) << wire;  // the cube root of two, where both are alike
-    EXPECT_GT(step, before) << wire;
-    before = step;
-    EXPECT_NEAR(ring_hop(step, wire, kSlice), kHop, 1e-6) << wire;
-  }
-}
-
-// All-gathers of 1 GiB on one cloud, microseconds a step with what a copy of the result takes off: within a tenth.
-TEST(MeasuredRingStep, is_that_of_published_jobs) {
-  constexpr double kChunk = 1073.7e3, kRate = 275;  // 1 GiB in kB, and kB in a microsecond
-  for (const auto& [ranks, measured] : {std::pair(32, 121.6), std::pair(64, 82.0), std::pair(128, 60.8),
-                                        std::pair(256, 52.5), std::pair(512, 46.3)}) {
-    EXPECT_NEAR(ring_step(kChunk / ranks / kRate, 38, 24) / measured, 1, 0.1) << ranks;
-  }
-}
-
-// All latency: nothing but the ranks decides, up to 32 of them; larger messages and hosts alone are as they were.
-TEST(SmallAllReduce, over_hosts_of_a_slow_fabric_takes_the_square_of_its_ranks) {
-  NcclTuning tuning = h100_tuning("2.20");
-  const auto time = [&](Bytes bytes, const GroupShape& group) {
-    return plan_collective(CollectiveKind::kAllReduce, bytes, group, tuning).alone().seconds();
-  };
-  const double usual = time(kibibytes(16), shape(2, 8));
-  const double large = time(mebibytes(64), shape(2, 8)), in_host = time(kibibytes(16), shape(1, 8));
-  const double many = time(kibibytes(16), shape(8, 8));
-  tuning.small_reduce_pair = 14;
-  EXPECT_LT(usual, 1e-3);
-  EXPECT_NEAR(time(kibibytes(16), shape(2, 8)), 14e-6 * 16 * 16, 0.2e-3);
-  EXPECT_NEAR(time(kibibytes(64), shape(4, 8)), 14e-6 * 32 * 32, 0.2e-3);
-  EXPECT_EQ(time(mebibytes(64), shape(2, 8)), large);
-  EXPECT_EQ(time(kibibytes(16), shape(1, 8)), in_host);
-  EXPECT_EQ(time(kibibytes(16), shape(8, 8)), many);
 }
 
 }  // namespace
