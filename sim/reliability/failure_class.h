@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,13 @@ enum class Remedy : uint8_t {
 };
 constexpr std::array<std::string_view, 2> kRemedyNames = {"restart", "replace"};
 
+// From where to where an assumed rate may be, as what multiplies it. No publication counts these failures a part-hour: where
+// one bounds them, the source says how; the rest is a guess of its width. Sensitivity studies vary a rate in its range.
+struct RateRange {
+  double low = 1, high = 1;  // over the rate of the row
+  std::string_view source;
+};
+
 struct FailureClass {
   std::string name;  // a user's own classes have names of their own
   std::string_view help;
@@ -74,6 +82,7 @@ struct FailureClass {
   double quick_repair_seconds = 0;
 
   Evidence rate_evidence = Evidence::kPublished;
+  std::optional<RateRange> rate_range = {};  // of an assumed rate
   Evidence detection_evidence = Evidence::kAssumed;
   Evidence repair_evidence = Evidence::kAssumed;
   std::string_view source;

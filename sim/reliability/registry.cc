@@ -171,6 +171,8 @@ void append_others(std::vector<FailureClass>& rows) {
        .detection = {.shape = DurationShape::kLognormal, .mean_seconds = 5.11, .parameter = 0.7},
        .remedy = Remedy::kRestart,
        .rate_evidence = Evidence::kAssumed,
+       .rate_range = RateRange{0.1, 10,
+                               "HPN, SIGCOMM'24 counts 5,000 to 60,000 a day in a fleet whose size it does not say"},
        .source = "MegaScale, NSDI'24: gaps of several seconds; median 4 s, sigma 0.7 and the rate "
                  "are assumed"});
   rows.push_back({.name = "power_domain",
@@ -181,6 +183,7 @@ void append_others(std::vector<FailureClass>& rows) {
                   .detection = after(10),
                   .repair = mended_after(4 * kHour),
                   .rate_evidence = Evidence::kAssumed,
+                  .rate_range = RateRange{0.2, 5, "once in 1 to 30 years a domain; no publication counts them"},
                   .source = "assumed: once in 6 years a domain"});
   rows.push_back({.name = "pod_switch",
                   .help = "a whole pod drops out",
@@ -190,6 +193,8 @@ void append_others(std::vector<FailureClass>& rows) {
                   .detection = after(kNetworkTimeout),
                   .repair = mended_after(2 * kHour),
                   .rate_evidence = Evidence::kAssumed,
+                  .rate_range = RateRange{0.07, 5,
+                                          "from one ToR's published rate (HPN, SIGCOMM'24) to once in 2 years a pod"},
                   .source = "assumed: once in 11 years a pod"});
   rows.push_back(
       {.name = "storage_outage",
@@ -201,6 +206,7 @@ void append_others(std::vector<FailureClass>& rows) {
        .detection = {.shape = DurationShape::kLognormal, .mean_seconds = 1800, .parameter = 0.8},
        .remedy = Remedy::kRestart,
        .rate_evidence = Evidence::kAssumed,
+       .rate_range = RateRange{0.25, 4, "once a week to once in 4 months; no publication counts them"},
        .source = "assumed: half an hour a month"});
   rows.push_back(
       {.name = "code_push",
@@ -212,6 +218,7 @@ void append_others(std::vector<FailureClass>& rows) {
        .detection = after(0),
        .remedy = Remedy::kRestart,
        .rate_evidence = Evidence::kAssumed,
+       .rate_range = RateRange{0, 3, "none to 3 a day; ByteRobust (SOSP'25) shows 28 runs in 10 days"},
        .source =
            "assumed within 0 to 3 a day; ByteRobust (SOSP'25) Fig. 2 shows 28 runs in 10 days"});
 }

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "sim/models/queueing.h"
-#include "sim/reliability/rate_range.h"
 #include "sim/reliability/reliability_base.h"
 #include "tools/scenario/catalog.h"
 
@@ -143,12 +142,10 @@ void add_assumed_rates(std::string_view effective_text, std::vector<UncertainInp
       find_reliability_base(effective_value(effective_text, "reliability.base"));
   if (base == nullptr) return;
   for (const FailureClass& row : classes_of(*base)) {
-    for (const RateRange& range : assumed_rate_ranges()) {
-      if (range.failure_class != row.name || row.rate_evidence != Evidence::kAssumed) continue;
-      out.push_back({fmt::format("reliability.classes.{}.scale", row.name), "1",
-                     fmt::format("{:g}", range.low), fmt::format("{:g}", range.high), "assumed",
-                     std::string(range.source)});
-    }
+    if (!row.rate_range) continue;
+    out.push_back({fmt::format("reliability.classes.{}.scale", row.name), "1",
+                   fmt::format("{:g}", row.rate_range->low), fmt::format("{:g}", row.rate_range->high),
+                   "assumed", std::string(row.rate_range->source)});
   }
 }
 
