@@ -1,10 +1,10 @@
 #include "workloads/stage_program.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "sim/base/check.h"
+#include "workloads/pass_pair.h"
 #include "workloads/stage_layout.h"
 
 namespace herdsim {
@@ -73,32 +73,14 @@ class StageLowering {
 
   std::optional<OpId>& anchor(Anchor anchor) { return anchors_[static_cast<size_t>(anchor)]; }
 
-  // An op that is not in the program yet: of a pair of passes whose ops are put in order when all
-  // are known.
-  struct PendingOp {
-    WorkId work;
-    std::vector<OpId> dependencies;
-    int32_t micro_batch = -1, chunk = -1;
-    StepPhase phase = StepPhase::kUnknown;
-    std::optional<ChunkPlace> peer;
-    OpId receive;
-  };
-  // Pending ops are numbered from here until they have a place in the program.
-  static constexpr size_t kFirstPending = size_t{1} << 31;
-  static bool is_pending(OpId op) { return op.index() >= kFirstPending; }
-  PendingOp& pending(OpId op) { return pending_[op.index() - kFirstPending]; }
-
   OpId add(WorkId work, const std::vector<OpId>& dependencies) {
-    if (pairs_) {
-      pending_.push_back({work, dependencies, micro_batch_, chunk_, phase_, {}, {}});
-      return OpId(kFirstPending + pending_.size() - 1);
-    }
+    if (pairs_) return pair_.add({work, dependencies, micro_batch_, chunk_, phase_});
     const OpId op = builder_.add(work, dependencies, micro_batch_, chunk_);
     builder_.op(op).phase = phase_;
     return op;
   }
   const Work& work_of(OpId op) {
-    return works_[is_pending(op) ? pending(op).work : builder_.op(op).work];
+    return works_[PassPair::is_pending(op) ? pair_.work(op) : builder_.op(op).work];
   }
 
   // A forward pass and the whole backward pass after it, of another micro-batch or chunk. Not the
@@ -110,60 +92,18 @@ class StageLowering {
            (first.micro_batch != second.micro_batch || first.chunk != second.chunk);
   }
 
-  // Emits both passes, changing from one to the other after each transfer that the next kernels
-  // wait for, so that it runs beside the other's kernels.
   void lower_pair(const Pass& first, const Pass& second) {
     pairs_ = true;
     lower_pass(first);
-    const size_t of_first = pending_.size();
+    pair_.begin_second();
     lower_pass(second);
     pairs_ = false;
-    std::vector<OpId> placed(pending_.size(), OpId(kFirstPending));
-    size_t next[] = {0, of_first};
-    const size_t end[] = {of_first, pending_.size()};
-    for (size_t from = 0; next[0] < end[0] || next[1] < end[1]; from = 1 - from) {
-      for (bool waits = false; !waits && next[from] < end[from]; ++next[from]) {
-        waits = works_[pending_[next[from]].work].kind == WorkKind::kCollective;
-        placed[next[from]] = place_pending(pending_[next[from]], placed);
-      }
-    }
-    const auto settle = [&](OpId& op) {
-      if (is_pending(op)) op = placed[op.index() - kFirstPending];
-    };
-    for (const MessageStart& start : starts_) {
-      OpId op = start.table->receive(start.chunk, start.micro_batch);
-      settle(op);
-      start.table->set_receive(start.chunk, start.micro_batch, op);
-    }
-    for (std::optional<OpId>& anchor : anchors_) {
-      if (anchor) settle(*anchor);
-    }
-    starts_.clear();
-    pending_.clear();
-  }
-
-  OpId place_pending(const PendingOp& op, const std::vector<OpId>& placed) {
-    dependencies_.clear();
-    for (const OpId before : op.dependencies) {
-      const OpId at = is_pending(before) ? placed[before.index() - kFirstPending] : before;
-      // A gather that was to wait for the other pass of the pair goes ahead.
-      if (!is_pending(at)) dependencies_.push_back(at);
-    }
-    const OpId id = builder_.add(op.work, dependencies_, op.micro_batch, op.chunk);
-    builder_.op(id).phase = op.phase;
-    if (op.peer) address(id, *op.peer, op.receive);
-    return id;
-  }
-
-  void address(OpId send, const ChunkPlace& peer, OpId target) {
-    builder_.op(send).peer = ProgramId(static_cast<size_t>(peer.stage));
-    builder_.op(send).receive = target;
-    sends_.push_back(send);
+    pair_.place(works_, builder_, anchors_, sends_);
   }
 
   void set_start(MessageTable& table, int64_t chunk, OpId op) {
     table.set_receive(chunk, micro_batch_, op);
-    if (pairs_) starts_.push_back({&table, chunk, micro_batch_});
+    if (pairs_) pair_.set_start(table, chunk, micro_batch_);
   }
 
   // All of the stage's parameters at the start of the step, in the order the forward passes need
@@ -342,10 +282,6 @@ class StageLowering {
     if (input) send(shared_.send_backward, start);
   }
 
-  static bool is_head(UnitKind unit) {
-    return unit == UnitKind::kHead || unit == UnitKind::kTiedHead;
-  }
-
   // Of the head, some micro-batches leave the weight gradients for the end.
   const WorkTemplate& backward_template(UnitKind unit, WorkTemplate PassTemplates::*part) {
     if (is_head(unit) && deferrals_left_ > 0) {
@@ -431,11 +367,11 @@ class StageLowering {
     // The receive may be in a program that does not exist yet: keep the chunk, connect_messages()
     // puts the op.
     const OpId chunk(static_cast<size_t>(target));
-    if (is_pending(*ends_.sent)) {
-      pending(*ends_.sent).peer = place(target);
-      pending(*ends_.sent).receive = chunk;
+    if (PassPair::is_pending(*ends_.sent)) {
+      pair_.address(*ends_.sent, place(target), chunk);
     } else {
-      address(*ends_.sent, place(target), chunk);
+      address_send(builder_, *ends_.sent, place(target), chunk);
+      sends_.push_back(*ends_.sent);
     }
   }
 
@@ -485,7 +421,7 @@ class StageLowering {
     std::vector<OpId> computed;
     wait_for(anchor(Anchor::kUnitEnd), computed);
     for (const WorkId work : deferred_) add(work, computed);
-    if (shared_.tied_gradients && holds_one_end()) add(*shared_.tied_gradients, computed);
+    if (shared_.tied_gradients && layout_.holds_one_end(stage_)) add(*shared_.tied_gradients, computed);
     if (shared_.norm_gradient) computed = reduce_norms(std::move(computed));
     // On the data-parallel stream, so behind every reduction.
     const OpId norm = add(shared_.gradient_norm, computed);
@@ -497,27 +433,9 @@ class StageLowering {
   // Gradients of the norms of all layers, and of the last one where it is here, one after another. Returns what
   // follows.
   std::vector<OpId> reduce_norms(std::vector<OpId> after) {
-    int64_t norms = 0;
-    for (int64_t chunk = 0; chunk < chunks_per_stage(layout_.schedule, layout_.shape); ++chunk) {
-      for (const UnitKind unit : layout_.units_at(stage_, chunk)) {
-        if (is_layer(unit)) norms += spec_.software.norm_reductions_per_layer;
-        if (unit == UnitKind::kHead || unit == UnitKind::kTiedHead) ++norms;
-      }
-    }
+    const int64_t norms = layout_.norms_at(stage_, spec_.software.norm_reductions_per_layer);
     for (int64_t n = 0; n < norms; ++n) after = {add(*shared_.norm_gradient, n == 0 ? after : std::vector<OpId>{})};
     return after;
-  }
-
-  // Whether one of the two copies of a tied embedding is here, and the other one elsewhere.
-  bool holds_one_end() const {
-    const auto holds = [&](UnitKind unit) {
-      for (int64_t chunk = 0; chunk < chunks_per_stage(layout_.schedule, layout_.shape); ++chunk) {
-        const std::vector<UnitKind>& at = layout_.units_at(stage_, chunk);
-        if (std::find(at.begin(), at.end(), unit) != at.end()) return true;
-      }
-      return false;
-    };
-    return holds(UnitKind::kHead) || (holds(UnitKind::kEmbedding) && !holds(UnitKind::kTiedHead));
   }
 
   const WorkloadSpec& spec_;
@@ -551,14 +469,9 @@ class StageLowering {
   std::vector<DeferredHead> deferred_heads_;  // whose weight gradients are still to be made
   std::vector<WorkId> after_heads_;           // reductions that wait for them
   std::vector<OpId> stamped_, dependencies_;  // of stamp(), kept for their memory
-  // While a pair of passes is put together.
-  struct MessageStart {
-    MessageTable* table;
-    int64_t chunk, micro_batch;
-  };
-  bool pairs_ = false, has_gone_back_ = false;
-  std::vector<PendingOp> pending_;
-  std::vector<MessageStart> starts_;
+  bool pairs_ = false;  // while a pair of passes is put together
+  bool has_gone_back_ = false;
+  PassPair pair_;
 };
 
 }  // namespace

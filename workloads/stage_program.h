@@ -7,22 +7,10 @@
 #include "workloads/known_passes.h"
 #include "workloads/message_table.h"
 #include "workloads/parameter_buckets.h"
+#include "workloads/step_layout.h"
 #include "workloads/step_work.h"
 
 namespace herdsim {
-
-// What each model chunk is made of, and where it lies.
-struct StepLayout {
-  const ScheduleRow& schedule;
-  ScheduleShape shape;
-  std::vector<std::vector<UnitKind>> units;  // by model chunk, in forward order
-  std::vector<size_t> alike;                 // by model chunk: the first one of the same units
-
-  int64_t chunks() const { return static_cast<int64_t>(units.size()); }
-  const std::vector<UnitKind>& units_at(int64_t stage, int64_t chunk) const {
-    return units[static_cast<size_t>(model_chunk_at(schedule, shape, {stage, chunk}))];
-  }
-};
 
 // What a stage needs to know; the references must outlive the call.
 struct StageQuestion {
