@@ -1,6 +1,7 @@
 #include "tools/herdsim/load_peers.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -28,10 +29,18 @@ void* open_library() {
   std::error_code ignored;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   for (const auto& path : {folder / kLibrary, folder / "../lib/herdsim" / kLibrary}) {
+    if (!std::filesystem::exists(path, ignored)) continue;
     // Open MPI opens its own parts and wants its symbols global.
     if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return library;
+    const char* why = dlerror();
+    reject("mpirun",
+           fmt::format("started several processes, and {} does not load: {}", path.string(),
+                       why != nullptr ? why : "no reason given"),
+           "one process with --threads N, or a machine with the Open MPI that this program was "
+           "built with (libopenmpi3)");
   }
-  return nullptr;
+  reject("mpirun", "started several processes, and this program was built without Open MPI",
+         "one process with --threads N, or a build where libopenmpi-dev is installed");
 }
 
 }  // namespace
@@ -39,10 +48,6 @@ void* open_library() {
 std::unique_ptr<SweepPeers> load_peers() {
   if (!is_one_of_several()) return nullptr;
   void* library = open_library();
-  if (library == nullptr) {
-    reject("mpirun", "started several processes, and this program was built without Open MPI",
-           "one process with --threads N, or a build where libopenmpi-dev is installed");
-  }
   using Make = SweepPeers* (*)();
   const auto make = reinterpret_cast<Make>(dlsym(library, "herdsim_mpi_peers"));
   if (make == nullptr) reject("mpirun", "found a damaged libherdsim_mpi.so", "a new build");

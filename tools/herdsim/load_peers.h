@@ -8,7 +8,7 @@
 namespace herdsim {
 
 // Null where this process is alone: then nothing is loaded. Throws: SpecError where it is one of
-// several and the program was built without MPI.
+// several and the program was built without MPI, or MPI does not load here.
 std::unique_ptr<SweepPeers> load_peers();
 
 }  // namespace herdsim

@@ -78,10 +78,29 @@ def check_bad_input(program, folder):
     assert run.stderr.count("such.db") == 1, run.stderr
 
 
+def check_library(program, folder):
+    """One of several processes, without the library of messages and with one that does not load."""
+    shutil.copy2(program, folder / "herdsim")
+    several = dict(os.environ, OMPI_COMM_WORLD_SIZE="2")
+
+    def said():
+        run = subprocess.run([folder / "herdsim", *SWEEP, "--db", str(folder / "never.db")], env=several, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+        assert run.returncode == 2, run
+        return run.stderr
+
+    assert "built without Open MPI" in said(), said()
+    (folder / "libherdsim_mpi.so").write_text("not a library\n")
+    error = said()
+    assert "does not load" in error and "invalid ELF header" in error and "built without" not in error, error
+
+
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
+    with tempfile.TemporaryDirectory() as name:
+        check_library(program, pathlib.Path(name))
     if shutil.which("mpirun") is None or not (program.parent / "libherdsim_mpi.so").exists():
-        print("no mpirun, or built without Open MPI")
+        print("no mpirun here, or no library of messages")
         return 77
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
