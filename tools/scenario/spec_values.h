@@ -10,7 +10,6 @@
 namespace herdsim::spec {
 class Scenario;
 class Model;
-class Cluster;
 class Software;
 }  // namespace herdsim::spec
 
@@ -23,7 +22,6 @@ void default_spec(spec::Scenario* message);
 // effective text fill in.
 Scenario scenario_from_message(const spec::Scenario& message);
 ModelArchitecture model_from_message(const spec::Model& message);
-ClusterSpec cluster_from_message(const spec::Cluster& message);
 SoftwareStack software_from_message(const spec::Software& message);
 
 }  // namespace herdsim
