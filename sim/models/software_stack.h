@@ -162,6 +162,8 @@ struct SoftwareStack {
   // Bus bandwidths that its jobs measure of all-gathers and reduce-scatters are of lists of tensors, which PyTorch
   // copies out of one or into one.
   bool measures_lists = false;
+  // Its jobs split the sequence over the tensor-parallel ranks unless they say otherwise; with experts they have to.
+  bool sequence_parallel = true;
 
   // Relative standard deviation of GPU speed across the job: a synchronous step runs at the pace of the slowest.
   double gpu_speed_sigma = 0;

@@ -54,6 +54,7 @@ class Derivation {
       m_.set_gpus(product >= 1 && product <= kMaxGpus ? static_cast<int64_t>(product) : 1);
       note("gpus", "tp * cp * pp * dp");
     }
+    sequence_parallelism(&p);
     weeks();
     storage_port();
     axis_order(p);
@@ -74,6 +75,13 @@ class Derivation {
   }
 
  private:
+  void sequence_parallelism(spec::Parallel* p) {
+    if (p->has_sequence_parallel()) return;
+    const bool has_experts = m_.model().experts() > 0;
+    p->set_sequence_parallel(has_experts || m_.software().sequence_parallel());
+    note("parallel.sequence_parallel", has_experts ? "experts need it" : "software.sequence_parallel");
+  }
+
   // What training for weeks needs.
   void weeks() {
     if (!m_.recovery().has_spares()) {

@@ -78,6 +78,7 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_dp_gather_overlap(s.dp_gather_overlap);
   m->set_step_jitter_milliseconds(s.step_jitter_milliseconds);
   m->set_measures_lists(s.measures_lists);
+  m->set_sequence_parallel(s.sequence_parallel);
   m->set_parameter_gather_fp8(s.parameter_gather_fp8);
   m->set_dp_bucket_parameters(s.dp_bucket_parameters);
   m->set_dp_bucket_parameters_per_rank(s.dp_bucket_parameters_per_rank);
@@ -112,7 +113,6 @@ void to_message(const ParallelPlan& p, spec::Parallel* m) {
   m->set_ep(p.ep);
   m->set_pp(p.pp);
   m->set_virtual_stages(p.virtual_stages);
-  m->set_sequence_parallel(p.sequence_parallel);
   m->set_shard(enum_cast<spec::Parallel::Shard>(p.shard));
   m->set_micro_batch(p.micro_batch);
   m->set_expert_tp(p.expert_tp);
@@ -335,6 +335,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
                           .microseconds = m.host_stall_microseconds()},
           .step_jitter_milliseconds = m.step_jitter_milliseconds(),
           .measures_lists = m.measures_lists(),
+          .sequence_parallel = m.sequence_parallel(),
           .gpu_speed_sigma = m.gpu_speed_sigma(),
           .clock_factor = m.clock_factor()};
 }

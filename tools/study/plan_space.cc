@@ -50,7 +50,7 @@ class Space {
     for (const int64_t tp : divisors_up_to(base_.gpus, base_.cluster.gpus_per_host)) {
       if (pinned_out(pins_.tp, tp) || !splits_by_tensor(tp)) continue;
       c.plan.tp = tp;
-      c.plan.sequence_parallel = tp > 1;
+      c.plan.sequence_parallel = tp > 1 && base_.plan.sequence_parallel;
       for (const int64_t cp : divisors_up_to(base_.gpus / tp, base_.training.sequence_length / 2)) {
         if (pinned_out(pins_.cp, cp) || !splits_by_context(tp, cp)) continue;
         c.plan.cp = cp;

@@ -290,9 +290,8 @@ class RowReading {
     p.ep = row_.ep.value_or(1);
     expert_ranks();
     p.micro_batch = row_.micro_batch ? *row_.micro_batch : assume("micro_batch", usual_micro_batch());
-    const bool knows_it = row_.software != "megatron-2021" || s_.model.is_moe();
-    const bool splits = p.tp > 1 ? or_assume(row_.sp, "sp", knows_it) : false;
-    p.sequence_parallel = splits;
+    const bool usual = s_.software.sequence_parallel || s_.model.is_moe();
+    p.sequence_parallel = p.tp > 1 && or_assume(row_.sp, "sp", usual);
     p.dp_shard = words_.shard_ranks == RowWords::kUnstated
                      ? assume("dp_shard", assumed_shard_ranks(s_))
                      : words_.shard_ranks;

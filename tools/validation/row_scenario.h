@@ -8,7 +8,7 @@
 //   tp, pp            1; where neither is stated and a GPU does not hold the model, the least that
 //                     does (assumed_plan.h)
 //   cp, ep            1
-//   sp                1 where tp > 1; megatron-2021 without experts: 0, as it is older
+//   sp                where tp > 1: as the software stack (software.sequence_parallel), and 1 with experts
 //   dp                num_gpus / (tp cp pp)
 //   vp                Megatron with pp > 1: as many as divide the layers of a stage and the
 //                     schedule takes, but 1 where pp_schedule is "1F1B"; torch-fsdp2: 2 where it is

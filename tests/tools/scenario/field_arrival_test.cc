@@ -57,6 +57,7 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
                                     "tp_backward_overlap=false",
                                     "tp_own_tokens_first=true",
                                     "measures_lists=true",
+                                    "sequence_parallel=false",
                                     "loss_reductions=21",
                                     "norm_reductions_per_layer=22",
                                     "host_microseconds_per_message=23",
@@ -111,7 +112,8 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
   EXPECT_TRUE(s.tp_fp8_transfers && s.tp_own_tokens_first && s.measures_lists);
   EXPECT_TRUE(s.tp_fp8_gathers && s.parameter_gather_flat);
   EXPECT_DOUBLE_EQ(s.gradient_bucket_bytes, 1.5);
-  EXPECT_FALSE(s.tp_regather_in_backward || s.tp_backward_overlap || s.p2p_async || s.dp_overlap);
+  EXPECT_FALSE(s.tp_regather_in_backward || s.tp_backward_overlap || s.p2p_async || s.dp_overlap ||
+               s.sequence_parallel);
 }
 
 TEST(LoadScenario, every_field_of_a_cluster_arrives) {

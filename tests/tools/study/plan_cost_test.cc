@@ -21,6 +21,7 @@ using ::testing::HasSubstr;
 Scenario small_base_with_failures() {
   std::vector<std::string> sets = small_sets();
   sets.push_back("reliability.base=llama3-54-days");
+  sets.push_back("parallel.sequence_parallel=");  // as the stack has it
   return load_scenario(kSmallScenario, sets);
 }
 

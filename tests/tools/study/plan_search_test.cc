@@ -21,6 +21,7 @@ using ::testing::HasSubstr;
 
 Scenario small_base(std::vector<std::string> more = {}) {
   std::vector<std::string> sets = small_sets();
+  sets.emplace_back("parallel.sequence_parallel=");  // as the stack has it
   sets.insert(sets.end(), more.begin(), more.end());
   return load_scenario(kSmallScenario, sets);
 }
