@@ -4,14 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <optional>
 #include <string_view>
 
 #include "calibrate/profile/profile_file.h"
 #include "sim/base/error.h"
-#include "sim/base/text.h"
 #include "sim/models/clock_power.h"
 #include "tools/scenario/catalog.h"
 #include "tools/scenario/check_relations.h"
@@ -20,10 +18,9 @@
 #include "tools/validation/assumed_plan.h"
 #include "tools/validation/interconnect_words.h"
 #include "tools/validation/measured_hosts.h"
+#include "tools/validation/row_schedule.h"
 #include "tools/validation/row_words.h"
 #include "tools/validation/table_gpus.h"
-#include "workloads/schedules/schedule.h"
-#include "workloads/stage_layout.h"
 
 namespace herdsim {
 namespace {
@@ -37,16 +34,6 @@ bool tied_by_count(ModelArchitecture model, double parameters) {
   return matrix > 0.02 * parameters && std::abs(parameters - static_cast<double>(model.parameters())) < 0.25 * matrix;
 }
 
-// In lower case.
-std::string letters_and_digits(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0) out += static_cast<char>(std::tolower(byte));
-  }
-  return out;
-}
-
 class RowReading {
  public:
   RowReading(const RunRow& row, const RowParts& parts, const std::vector<std::string>& sets)
@@ -57,7 +44,7 @@ class RowReading {
     const bool complete = model() && software() && machine() && plan();
     if (complete) {
       training();
-      schedule();
+      choose_schedule(row_, words_, s_, out_.assumed);
       check();
     }
     if (!row_.by_source.empty()) {
@@ -303,7 +290,6 @@ class RowReading {
   }
 
   bool is_fsdp2() const { return row_.software.starts_with("torch-fsdp2"); }
-  bool is_interleaved() const { return lower_case(row_.pp_schedule).find("interleaved") != std::string::npos; }
 
   // torchtitan made as many micro-batches of a pipeline's batch as it has stages, interleaved or not, until January 2025
   // (pytorch/torchtitan pull request 781).
@@ -351,76 +337,6 @@ class RowReading {
       }
       assume("attention_kernel", s_.software.attention_kernel);
     }
-  }
-
-  void schedule() {
-    ParallelPlan& p = s_.plan;
-    p.virtual_stages = 1;
-    s_.training.schedule = "1f1b";
-    if (p.pp == 1) return;
-    if (named_schedule()) return;
-    const bool megatron = row_.software.starts_with("mega") || row_.software.starts_with("meta");
-    const auto stages_given = static_cast<int64_t>(words_.layers_per_stage.size());
-    if (stages_given == p.pp && !row_.vp) {
-      p.layers_per_chunk = words_.layers_per_stage;
-      return;
-    }
-    if (row_.vp) {
-      interleave(*row_.vp);
-      if (p.virtual_stages != *row_.vp) assume("vp", p.virtual_stages);
-    } else if (is_fsdp2() && is_interleaved()) {
-      interleave(2);  // torchtitan's default
-      assume("vp", p.virtual_stages);
-    } else if (megatron && !words_.one_chunk_a_stage) {
-      for (int64_t v = (s_.model.layers + p.pp - 1) / p.pp; v > 1; --v) {
-        if (interleave(v)) break;
-      }
-      assume("vp", p.virtual_stages);
-    }
-    if (stages_given > 0 && stages_given == p.pp * p.virtual_stages) {
-      p.layers_per_chunk = words_.layers_per_stage;
-    } else if (row_.software == "nanotron" && p.virtual_stages == 1) {
-      p.layers_per_chunk = layers_by_cost(s_.model, p.pp);
-    }
-  }
-
-  // "DualPipe", "ZB-V", "GPipe": a schedule that is neither 1F1B nor its interleaved form, in chunks of its own number.
-  bool named_schedule() {
-    const std::string asked = letters_and_digits(row_.pp_schedule);
-    for (const std::string& name : schedule_names()) {
-      if (asked.empty() || letters_and_digits(name) != asked || name == "1f1b" || name == "interleaved-1f1b") continue;
-      for (const int64_t chunks : {row_.vp.value_or(1), int64_t{1}, int64_t{2}}) {
-        if (take_schedule(name, chunks)) return true;
-      }
-      assume("pp_schedule", std::string("1f1b"));
-    }
-    return false;
-  }
-
-  // The interleaved schedule with `chunks` a stage.
-  bool interleave(int64_t chunks) { return chunks > 1 && take_schedule("interleaved-1f1b", chunks); }
-
-  // Takes a schedule with `chunks` a stage, if it can run this plan.
-  bool take_schedule(const std::string& name, int64_t chunks) {
-    ParallelPlan& p = s_.plan;
-    const ParallelPlan before = p;
-    p.virtual_stages = chunks;
-    const ScheduleRow& row = *find_schedule(name);
-    const int64_t together = p.dp * p.micro_batch;
-    Faults faults;
-    if (s_.training.global_batch % together == 0) {
-      row.validate({.stages = p.pp,
-                    .micro_batches = s_.training.global_batch / together,
-                    .virtual_stages = chunks},
-                   faults);
-      if (faults.empty()) validate_stage_layout(s_.model, p, row, faults);
-    }
-    if (!faults.empty()) {
-      p = before;
-      return false;
-    }
-    s_.training.schedule = name;
-    return true;
   }
 
   // The rules between fields that scenario files keep.

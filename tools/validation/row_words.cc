@@ -1,6 +1,7 @@
 #include "tools/validation/row_words.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <string>
 #include <string_view>
@@ -115,6 +116,15 @@ RowWords words_of(const RunRow& row) {
   words.layers_per_stage = whole_numbers(row.layers_per_stage);
   read_recompute(lower_case(row.recompute), row.layers.value_or(1), words);
   return words;
+}
+
+std::string letters_and_digits(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) out += static_cast<char>(std::tolower(byte));
+  }
+  return out;
 }
 
 }  // namespace herdsim

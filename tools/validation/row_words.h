@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/validation/run_table.h"
@@ -31,5 +33,8 @@ struct RowWords {
 };
 
 RowWords words_of(const RunRow& row);
+
+// Of a name, however it is written: in lower case, without what is neither letter nor digit.
+std::string letters_and_digits(std::string_view name);
 
 }  // namespace herdsim
