@@ -147,6 +147,7 @@ Scenario variant_of(const RunRow& row, const RowParts& parts, const std::string&
   if (!read.skipped_because.empty()) refuse(row.id, read.skipped_because);
   MachineMemo machines;
   settle_clock(read, machines);
+  if (!read.skipped_because.empty()) refuse(row.id, read.skipped_because);
   if (set.starts_with(kNicEfficiency)) {
     // What catalogue ranges are made of.
     std::from_chars(value.data(), value.data() + value.size(),

@@ -35,6 +35,8 @@ RowPrediction predict(const RunRow& row, const RowParts& parts, MachineMemo& mac
   if (!out.skipped_because.empty()) return out;
   try {
     settle_clock(scenario, machines);
+    out.skipped_because = std::move(scenario.skipped_because);
+    if (!out.skipped_because.empty()) return out;
     const StepResult result = simulate_step(scenario.scenario, {.result_alone = true}, machines).result;
     out.predicted_step_time_s = result.step_time.seconds();
     out.account_s = result.time_account_seconds();

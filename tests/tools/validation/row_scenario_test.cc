@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "sim/base/error.h"
+#include "tests/tools/validation/complete_row.h"
 #include "tools/simulation/simulate_step.h"
-#include "tools/validation/row_clock.h"
 
 namespace herdsim {
 namespace {
@@ -13,41 +13,6 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
-
-const RowParts& parts() {
-  static const RowParts kParts({});
-  return kParts;
-}
-
-RunRow complete_row() {
-  RunRow row;
-  row.id = "mine";
-  row.software = "megatron-te";
-  row.gpu = "H100";
-  row.layers = 32;
-  row.hidden = 4096;
-  row.ffn = 14336;
-  row.heads = 32;
-  row.kv_heads = 8;
-  row.head_dim = 128;
-  row.mlp_gated = true;
-  row.vocab = 128256;
-  row.seq_len = 8192;
-  row.num_gpus = 64;
-  row.gpus_per_node = 8;
-  row.tp = 4;
-  row.sp = true;
-  row.cp = 1;
-  row.pp = 4;
-  row.vp = 4;
-  row.micro_batch = 1;
-  row.global_batch = 64;
-  row.fsdp_zero = "DDP+dist-optimizer (ZeRO-1)";
-  row.precision = "bf16";
-  row.recompute = "none";
-  row.attention_kernel = "cudnn9";
-  return row;
-}
 
 double step_time(const RunRow& row) {
   const RowScenario read = scenario_of_row(row, parts());
@@ -291,24 +256,6 @@ TEST(RowScenario, slower_memory_slows_kernels_that_keep_it_busy) {
   EXPECT_NEAR(rates(2400)[fused], 2400.0 / 3350 * usual[fused], 0.01 * usual[fused]);
   EXPECT_NEAR(rates(1000)[framework], rates(1000)[fused], 1e-6 * usual[fused]) << "no faster than fused ones";
   EXPECT_GT(rates(4800)[framework], usual[framework]);
-}
-
-// Of two steps under one cap, the one that waits for tensor-parallel transfers clocks higher.
-TEST(RowScenario, the_clock_under_a_power_cap_is_that_of_what_the_step_does) {
-  const auto settled = [](int64_t tp, std::optional<double> watts) {
-    RunRow row = complete_row();
-    row.overlap_notes = "no TP overlap";
-    row.pp = row.vp = 1;
-    row.tp = tp;
-    row.gpu_power_watts = watts;
-    RowScenario read = scenario_of_row(row, parts());
-    MachineMemo machines;
-    settle_clock(read, machines);
-    return read.scenario.software.clock_factor;
-  };
-  EXPECT_DOUBLE_EQ(settled(8, std::nullopt), 1);
-  EXPECT_LT(settled(1, 500), 0.83);
-  EXPECT_GT(settled(8, 500), settled(1, 500) + 0.02);
 }
 
 TEST(RowScenario, the_network_between_nodes_is_as_stated) {
