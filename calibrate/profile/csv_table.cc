@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/base/read_file.h"
+
 namespace herdsim {
 namespace {
 
@@ -50,8 +52,27 @@ Record take_record(std::string_view& text, int& lines) {
 
 }  // namespace
 
+void CsvTable::append_header_faults(int line, Faults& faults) const {
+  for (size_t c = 0; c < header_.size(); ++c) {
+    const auto first = std::find(header_.begin(), header_.end(), header_[c]);
+    if (header_[c].empty() || static_cast<size_t>(first - header_.begin()) == c) continue;
+    faults.add({.file = file_,
+                .line = line,
+                .column = 1,
+                .field = header_[c].substr(0, 60),
+                .problem = "is the name of two columns",
+                .allowed = "every column once"});
+  }
+}
+
 CsvTable::CsvTable(std::string_view text, std::string file) : file_(std::move(file)) {
   Faults faults;
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(nul), '\n');
+    faults.add({.file = file_, .line = static_cast<int>(lines) + 1, .column = 1, .problem = "is not text", .allowed = "CSV"});
+    faults.throw_if_any();
+  }
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   int line = 1, lines = 0;
   while (!text.empty()) {
     if (text.front() == '#' || text.front() == '\n' || text.front() == '\r') {
@@ -65,6 +86,7 @@ CsvTable::CsvTable(std::string_view text, std::string file) : file_(std::move(fi
       faults.add({.file = file_, .line = line, .column = 1, .problem = "a quote is never closed"});
     } else if (header_.empty()) {
       header_ = std::move(record.cells);
+      append_header_faults(line, faults);
     } else if (record.cells.size() != header_.size()) {
       faults.add({.file = file_,
                   .line = line,

@@ -1,12 +1,11 @@
 #include "calibrate/profile/measurements.h"
 
 #include <array>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "calibrate/profile/csv_table.h"
+#include "sim/base/read_file.h"
 
 namespace herdsim {
 namespace {
@@ -164,11 +163,7 @@ Measurements read_measurements_csv(std::string_view text, const std::string& fil
 }
 
 std::string read_text_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw SpecError({{.file = path, .problem = "cannot be read"}});
-  std::ostringstream text;
-  text << in.rdbuf();
-  return std::move(text).str();
+  return read_file(path);
 }
 
 }  // namespace herdsim

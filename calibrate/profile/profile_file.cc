@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <span>
-#include <sstream>
 #include <utility>
 
 #include "calibrate/profile/profile_proto.h"
 #include "sim/base/error.h"
+#include "sim/base/read_file.h"
 
 namespace herdsim {
 
@@ -47,13 +46,7 @@ DeviceProfile load(const std::string& name_or_path, int depth) {
   if (!is_path(name_or_path)) {
     return load_text(profile_text(name_or_path), "catalog/profiles/" + name_or_path + ".textproto", depth);
   }
-  std::ifstream in(name_or_path, std::ios::binary);
-  std::ostringstream text;
-  // An empty file leaves the stream failed after copying nothing, which is not an error of reading.
-  if (!in || (text << in.rdbuf(), in.bad())) {
-    throw SpecError({{.file = name_or_path, .field = "profile", .problem = "cannot be read"}});
-  }
-  return load_text(text.str(), name_or_path, depth);
+  return load_text(read_file(name_or_path, "profile"), name_or_path, depth);
 }
 
 }  // namespace

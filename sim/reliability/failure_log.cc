@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "sim/base/read_file.h"
 #include "sim/reliability/failure_class.h"
 #include "sim/reliability/timestamp.h"
 
@@ -187,7 +188,6 @@ LoggedClass logged(const Series& series, int64_t gpus) {
 
 FailureLog parse_failure_log(std::string_view text, const std::string& file, int64_t gpus) {
   // Spreadsheets begin their files with a byte order mark.
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const size_t end = text.find('\n');
   const Header header = header_of(text.substr(0, end), file);

@@ -1,9 +1,10 @@
 #include "tools/scenario/rank_map.h"
 
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <string_view>
+
+#include "sim/base/error.h"
+#include "sim/base/read_file.h"
 
 namespace herdsim {
 namespace {
@@ -33,9 +34,12 @@ void read_rank_map(const std::string& file, const std::string& path, ClusterSpec
     return;
   }
   if (file.empty()) return report->add(path, "is missing: placement is RANK_MAP", "a file");
-  std::ifstream in(file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in) return report->add(path, "cannot read \"" + file + "\"", "a file of whole numbers");
+  std::string text;
+  try {
+    text = read_file(file);
+  } catch (const SpecError& error) {
+    return report->add(path, "\"" + file + "\" " + error.faults().front().problem, "a file of whole numbers");
+  }
   const char* const end = text.data() + text.size();
   for (size_t at = skip_blank(text, 0); at < text.size(); at = skip_blank(text, at)) {
     int64_t gpu = 0;

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "sim/base/error.h"
+#include "sim/base/read_file.h"
 
 namespace herdsim {
 namespace {
@@ -96,6 +97,7 @@ std::string text_of_file(const std::string& path) {
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (in.bad()) fail({.file = path, .problem = "cannot be read"});
   text.resize(static_cast<size_t>(in.gcount()));
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   return text;
 }
 

@@ -26,7 +26,7 @@ SpecSource find_spec(CatalogKind kind, const std::string& name);
 // The file of that path. Throws: SpecError as find_spec().
 SpecSource read_spec_file(const std::string& path);
 
-// The bytes of any file that a scenario names, up to 1 MiB and one byte.
+// The bytes of any file that a scenario names, up to 1 MiB and one byte, without a mark of UTF-8 at the begin.
 // Throws: SpecError where it is a directory or cannot be read.
 std::string text_of_file(const std::string& path);
 

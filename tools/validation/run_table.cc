@@ -3,20 +3,22 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "calibrate/profile/csv_table.h"
 #include "sim/base/error.h"
+#include "sim/base/read_file.h"
+#include "sim/base/text.h"
 #include "tools/scenario/load_scenario.h"
 #include "tools/validation/source_facts.h"
 
 namespace herdsim {
 namespace {
 
-// Counts beyond this are typing errors, and products of two still fit 64 bits.
-constexpr double kMostCount = 1e9;
+// Counts beyond this are typing errors, and products of two still fit 64 bits. Sizes of models and jobs have the bounds that
+// they have in a scenario.
+constexpr double kMostCount = 1e9, kMostLayers = 1e5, kMostHidden = 1e7, kMostWidth = 1e8, kMostHeads = 1e6;
+constexpr double kMostGpus = 1 << 22;
 
 std::string_view trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t");
@@ -61,12 +63,13 @@ class RowReader {
     value = number;
   }
 
-  void read(std::string_view column, std::optional<int64_t>& value) {
+  void read(std::string_view column, std::optional<int64_t>& value, double most = kMostCount) {
     std::optional<double> number;
     read(column, number);
     if (!number) return;
-    if (*number != std::floor(*number) || *number > kMostCount) {
-      return fault(column, text(column), "is no count", "a whole number up to 1e9, or blank");
+    if (*number != std::floor(*number) || *number > most) {
+      return fault(column, text(column), "is no count",
+                   "a whole number up to " + count_text(static_cast<int64_t>(most)) + ", or blank");
     }
     value = static_cast<int64_t>(*number);
   }
@@ -149,22 +152,22 @@ RunRow read_row(RowReader r) {
   r.read("software", row.software);
   r.read("model", row.model);
   r.read("gpu", row.gpu);
-  r.read("layers", row.layers);
-  r.read("hidden", row.hidden);
-  r.read("ffn", row.ffn);
+  r.read("layers", row.layers, kMostLayers);
+  r.read("hidden", row.hidden, kMostHidden);
+  r.read("ffn", row.ffn, kMostWidth);
   r.read("mlp_gated", row.mlp_gated);
   r.read("params_B", row.billion_parameters);
-  r.read("heads", row.heads);
-  r.read("kv_heads", row.kv_heads);
-  r.read("head_dim", row.head_dim);
-  r.read("vocab", row.vocab);
-  r.read("seq_len", row.seq_len);
+  r.read("heads", row.heads, kMostHeads);
+  r.read("kv_heads", row.kv_heads, kMostHeads);
+  r.read("head_dim", row.head_dim, kMostLayers);
+  r.read("vocab", row.vocab, kMostWidth);
+  r.read("seq_len", row.seq_len, kMostWidth);
   r.read("experts", row.experts);
   r.read("experts_per_token", row.experts_per_token);
   r.read("shared_experts", row.shared_experts);
   r.read("expert_ffn", row.expert_ffn);
   r.read("expert_capacity", row.expert_capacity);
-  r.read("num_gpus", row.num_gpus);
+  r.read("num_gpus", row.num_gpus, kMostGpus);
   r.read("gpus_per_node", row.gpus_per_node);
   r.read("tp", row.tp);
   r.read("sp", row.sp);
@@ -175,7 +178,7 @@ RunRow read_row(RowReader r) {
   r.read("dp", row.dp);
   r.read("fsdp_zero", row.fsdp_zero);
   r.read("micro_batch", row.micro_batch);
-  r.read("global_batch", row.global_batch);
+  r.read("global_batch", row.global_batch, kMostWidth);
   r.read("precision", row.precision);
   r.read("recompute", row.recompute);
   r.read("attention_kernel", row.attention_kernel);
@@ -207,8 +210,6 @@ RunRow read_row(RowReader r) {
 }  // namespace
 
 std::vector<RunRow> parse_run_table(std::string_view text, const std::string& file) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const CsvTable table(text, file);
   Faults faults;
   for (const std::string_view column : {"id", "software"}) {
@@ -224,21 +225,13 @@ std::vector<RunRow> parse_run_table(std::string_view text, const std::string& fi
     rows.push_back(read_row(RowReader(table, r, faults)));
     if (rows.back().id.empty()) rows.back().id = "row " + std::to_string(r + 1);
   }
+  if (rows.empty()) faults.add({.file = file, .problem = "has no rows", .allowed = "a run a line below the header"});
   faults.throw_if_any();
   return rows;
 }
 
 std::vector<RunRow> read_run_table(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) {
-    Fault fault;
-    fault.file = path;
-    fault.field = "--table";
-    fault.problem = "cannot be read";
-    throw SpecError({fault});
-  }
-  return parse_run_table(text, path);
+  return parse_run_table(read_file(path, "--table"), path);
 }
 
 }  // namespace herdsim

@@ -53,7 +53,7 @@ const std::vector<Rule>& rules() {
       {{"cluster.rank_map=map.txt"}, "cluster.rank_map", "placement is RANK_MAP"},
       {{"cluster.placement=RANK_MAP", "cluster.rank_map=no/such/file"},
        "cluster.rank_map",
-       "cannot read"},
+       "cannot be read"},
       {{"cluster.unavailable_fraction=0.9"}, "gpus", "on available hosts"},
       {{"cluster.unavailable_hosts=[999999]"}, "cluster.unavailable_hosts.0", "no host"},
       // Names.

@@ -91,7 +91,21 @@ TEST(RunTable, refuses_what_is_no_table) {
   EXPECT_NE(faults_of(""), "");
   EXPECT_THAT(faults_of("id,software\na\n"), HasSubstr("runs.csv:2"));
   EXPECT_THAT(faults_of("id,software\n\"a,x\n"), HasSubstr("never closed"));
+  EXPECT_EQ(faults_of("id,software\n"), "runs.csv: has no rows; allowed: a run a line below the header");
+  EXPECT_THAT(faults_of("id,software,tp,pp,tp\na,x,1,1,2\n"), HasSubstr("runs.csv:1:1: tp: is the name of two columns"));
+  EXPECT_EQ(faults_of("id,software,,\na,x,,\n"), "") << "columns without a name are nobody's";
+  EXPECT_THAT(faults_of(std::string("id,software\na\0,x\n", 17)), HasSubstr("runs.csv:2:1: is not text"));
   EXPECT_THROW(read_run_table("/no/such/table.csv"), SpecError);
+  EXPECT_THROW(read_run_table(::testing::TempDir()), SpecError);
+}
+
+// As a scenario bounds them: beyond, a row would take hours to be found impossible.
+TEST(RunTable, sizes_have_the_bounds_that_they_have_in_a_scenario) {
+  EXPECT_EQ(faults_of("id,software,layers,num_gpus\na,x,100000,4194304\n"), "");
+  const std::string text = faults_of("id,software,layers,hidden,num_gpus\na,x,100001,1e8,4194305\n");
+  EXPECT_THAT(text, HasSubstr("layers: \"100001\" is no count; allowed: a whole number up to 100,000, or blank"));
+  EXPECT_THAT(text, HasSubstr("hidden: \"1e8\""));
+  EXPECT_THAT(text, HasSubstr("num_gpus: \"4194305\""));
 }
 
 }  // namespace
