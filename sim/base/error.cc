@@ -21,6 +21,21 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// Input that is quoted may hold anything; control characters would break lines and command terminals.
+std::string printable(const std::string& text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7F) {
+      out += c;
+    } else {
+      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 0xF]};
+    }
+  }
+  return out;
+}
+
 std::string joined(const std::vector<Fault>& faults) {
   std::string all;
   for (const Fault& fault : faults) {
@@ -41,7 +56,7 @@ std::string Fault::text() const {
   out += problem;
   if (!allowed.empty()) out += "; allowed: " + allowed;
   if (!nearest.empty()) out += "; did you mean \"" + nearest + "\"?";
-  return out;
+  return printable(out);
 }
 
 SpecError::SpecError(std::vector<Fault> faults)

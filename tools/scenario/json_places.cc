@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace herdsim {
@@ -102,8 +105,18 @@ class Scanner {
       add(key_, start);
     } else {
       note_element(start);
+      if (quote != '"' && quote != '\'' && !places_.empty()) places_.back().number = number(content);
     }
     return true;
+  }
+
+  // What a bare word is as a number, infinite beyond a double; empty for other words.
+  static std::optional<double> number(std::string_view word) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (end != word.data() + word.size()) return std::nullopt;
+    if (error == std::errc::result_out_of_range) return std::numeric_limits<double>::infinity();
+    return error == std::errc() ? std::optional(value) : std::nullopt;
   }
 
   std::string value_path() const {
@@ -148,6 +161,13 @@ std::optional<JsonPlace> json_syntax_error(std::string_view text) {
                      .column = static_cast<int>(at - line_start) + 1};
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;  // JSON, with a number beyond a double
+  }
+  return std::nullopt;
+}
+
+std::optional<JsonPlace> json_number_too_large(std::string_view text) {
+  for (const JsonPlace& place : json_places(text)) {
+    if (place.number && !std::isfinite(*place.number)) return place;
   }
   return std::nullopt;
 }

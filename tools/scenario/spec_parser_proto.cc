@@ -182,7 +182,9 @@ class Collector : public pb::io::ErrorCollector {
   }
   void report(Fault fault) {
     if (!fixed_path_.empty()) {
-      return report_->add(fixed_path_, fault.problem, fault.allowed, fault.nearest);
+      // Of one value the first fault says it; what the parser makes of the rest would mislead.
+      if (!std::exchange(told_, true)) report_->add(fixed_path_, fault.problem, fault.allowed, fault.nearest);
+      return;
     }
     report_->add(std::move(fault));
   }
@@ -191,6 +193,7 @@ class Collector : public pb::io::ErrorCollector {
   const pb::Message& root_;
   std::vector<std::string_view> lines_;
   std::string fixed_path_;
+  bool told_ = false;
   SpecReport* report_;
 };
 
@@ -284,6 +287,13 @@ void parse_json(const SpecSource& source, const std::string& prefix, pb::Message
   bool known = true;
   for (const JsonPlace& place : json_places(source.text)) {
     if (place.path.starts_with('.')) break;  // a list is no spec; the parser says so
+    if (here.find(place.path) != nullptr) {
+      report->add({.file = source.file,
+                   .line = place.line,
+                   .column = place.column,
+                   .field = shortened(prefix + place.path),
+                   .problem = "is given twice"});
+    }
     here.set(place.path, origin_at(source, place.line, place.column));
     const pb::Descriptor* stopped_at = nullptr;
     std::string missing;
@@ -325,6 +335,11 @@ void parse_json(const SpecSource& source, const std::string& prefix, pb::Message
   } else if (const auto place = json_syntax_error(source.text)) {
     fault.line = place->line;
     fault.column = place->column;
+  } else if (const auto number = json_number_too_large(source.text)) {
+    fault.line = number->line;
+    fault.column = number->column;
+    fault.field = shortened(prefix + number->path);
+    fault.problem = "is beyond what a number can be";
   }
   report->add(std::move(fault));
 }

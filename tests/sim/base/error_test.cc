@@ -26,6 +26,11 @@ TEST(Fault, leaves_out_what_is_not_known) {
   EXPECT_EQ((Fault{.field = "seed", .problem = "is negative"}).text(), "seed: is negative");
 }
 
+TEST(Fault, quotes_control_characters_by_their_code) {
+  EXPECT_EQ((Fault{.field = "--set name=a\nb", .problem = "\x1b[31m\x7f is \"\xc3\xa9\""}).text(),
+            "--set name=a\\x0ab: \\x1b[31m\\x7f is \"\xc3\xa9\"");
+}
+
 TEST(Faults, are_thrown_together) {
   Faults faults;
   EXPECT_NO_THROW(faults.throw_if_any());

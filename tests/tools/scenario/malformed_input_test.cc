@@ -102,6 +102,22 @@ TEST(MalformedInput, json_faults_have_their_place_too) {
   EXPECT_THAT(faults_of("{\"gpus\": 8} trailing"), HasSubstr("mine.textproto:1:"));
 }
 
+TEST(MalformedInput, json_says_a_field_once_and_with_a_number_that_there_is) {
+  EXPECT_EQ(faults_of("{\"gpus\": 8,\n \"parallel\": {\"microBatch\": 1, \"micro_batch\": 2}, \"gpus\": 16}"),
+            "mine.textproto:2:33: parallel.micro_batch: is given twice\n"
+            "mine.textproto:2:52: gpus: is given twice\n");
+  EXPECT_THAT(faults_of("{\"run\": {\"tokens\": 1e3,\n \"days\": 1e400}}"),
+              HasSubstr("mine.textproto:2:2: run.days: is beyond what a number can be"));
+}
+
+TEST(MalformedInput, a_byte_order_mark_is_no_text) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_EQ(error_of_file(file_with(mark + kLargeScenario)), "");
+  EXPECT_THAT(error_of_file(file_with(mark + "@@@")), HasSubstr(":1:1: "));
+  EXPECT_THAT(error_of_file(file_with(mark + "{\"gpu\": 8}")), HasSubstr(":1:2: gpu: there is no field"));
+  EXPECT_THAT(error_of_file(file_with(mark)), HasSubstr("is empty"));
+}
+
 TEST(MalformedInput, a_flood_of_faults_is_counted_and_cut) {
   const std::string text = repeated("x: 3\n", 100'000);
   const std::vector<Fault> faults = fault_list(text);
