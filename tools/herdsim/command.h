@@ -27,10 +27,12 @@ enum OptionFlag : uint32_t {
   kSweepAxes = 1 << 10,
   kTable = 1 << 11,
   kPlan = 1 << 12,  // what is planned, for how long and for how much
-  kSizes = 1 << 14,     // --gpus beside the scenario's own, --step-s
-  kDrawing = 1 << 15,   // --graphviz
-  kTimeline = 1 << 13,  // --trace of weeks, which has no ranks
-  kConditions = 1 << 15,  // --no-fold of weeks, whose steps differ by the machine's condition
+  kTimeline = 1 << 13,    // --trace of weeks, which has no ranks
+  kSizes = 1 << 14,       // --gpus beside the scenario's own, --step-s
+  kDrawing = 1 << 15,     // --graphviz
+  kConditions = 1 << 16,  // --no-fold of weeks, whose steps differ by the machine's condition
+  kNoSets = 1 << 17,      // no --set: what it prints is of no scenario
+  kNoFormat = 1 << 18,    // no --format: what it prints is in a language of its own
 };
 
 constexpr int kExitDone = 0;

@@ -2,12 +2,16 @@
 #include <fmt/ostream.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "sim/base/error.h"
 #include "sim/base/table.h"
+#include "sim/base/text.h"
 #include "tools/herdsim/command.h"
+#include "tools/herdsim/command_line_faults.h"
 #include "tools/herdsim/terminal.h"
 #include "tools/herdsim/version.h"
 #include "tools/study/sweep_axes.h"
@@ -37,6 +41,36 @@ CLI::Validator in_range(double low, double high) {
         return fmt::format("Value {} not in range {:g} to {:g}", text, low, high);
       },
       "");
+}
+
+// "json" to the number that stands for it.
+CLI::Validator format_name() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const auto format = kFormats.find(lower_case(text));
+        if (format == kFormats.end()) return fmt::format("\"{}\" is no format; allowed: table, json, csv", text);
+        text = std::to_string(static_cast<int>(format->second));
+        return std::string();
+      },
+      "");
+}
+
+// CLI's own reading wraps what is negative and cuts what is too large.
+CLI::Validator whole_seed() {
+  return CLI::Validator(
+      [](std::string& text) {
+        uint64_t seed = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+        if (error == std::errc() && end == text.data() + text.size()) return std::string();
+        return fmt::format("\"{}\" is no seed; allowed: a whole number from 0 to {}", text,
+                           std::numeric_limits<uint64_t>::max());
+      },
+      "");
+}
+
+CLI::Validator file_name() {
+  return CLI::Validator(
+      [](std::string& text) { return std::string(text.empty() ? "is empty; allowed: the name of a file" : ""); }, "");
 }
 
 // Of a number above zero.
@@ -103,17 +137,25 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
         ->required(command.least_operands > 0)
         ->type_name("");
   }
-  app.add_option("--set", options.sets, "Override a field of the scenario; may be repeated")
-      ->type_name("FIELD.PATH=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--format", options.format, "How to print the answer: table, json or csv")
-      ->transform(CLI::CheckedTransformer(kFormats, CLI::ignore_case).description(""))
-      ->type_name("FORMAT");
-  app.add_flag("--quiet", options.quiet, "No progress and no warnings");
   const auto takes = [&](OptionFlag flag) { return (command.options & flag) != 0; };
-  if (takes(kSeed)) app.add_option("--seed", options.seed, "Seed of everything random")->type_name("N");
+  if (!takes(kNoSets)) {
+    app.add_option("--set", options.sets, "Override a field of the scenario; may be repeated")
+        ->type_name("FIELD.PATH=VALUE")
+        ->allow_extra_args(false);
+  }
+  if (!takes(kNoFormat)) {
+    app.add_option("--format", options.format, "How to print the answer: table, json or csv")
+        ->transform(format_name())
+        ->type_name("FORMAT");
+  }
+  app.add_flag("--quiet", options.quiet, "No progress and no warnings");
+  if (takes(kSeed)) {
+    app.add_option("--seed", options.seed, "Seed of everything random")->check(whole_seed())->type_name("N");
+  }
   if (takes(kDb)) {
-    app.add_option("--db", options.db, "Add the result to this SQLite database")->type_name("FILE");
+    app.add_option("--db", options.db, "Add the result to this SQLite database")
+        ->check(file_name())
+        ->type_name("FILE");
   }
   if (takes(kSizes)) {
     app.add_option("--gpus", options.gpu_counts, "Sizes of the job; default: the scenario's")
@@ -126,10 +168,11 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
   }
   if (takes(kTimeline)) {
     app.add_option("--trace", options.trace, "Write the first replica as a Perfetto trace")
+        ->check(file_name())
         ->type_name("FILE.pftrace");
   }
   if (takes(kTrace)) {
-    app.add_option("--trace", options.trace, "Write a Perfetto trace")->type_name("FILE.pftrace");
+    app.add_option("--trace", options.trace, "Write a Perfetto trace")->check(file_name())->type_name("FILE.pftrace");
     app.add_option("--trace-ranks", options.trace_ranks,
                    "Ranks to trace: all, or numbers and ranges such as 0-127,4096; "
                    "default: one rank of every stage")
@@ -185,11 +228,16 @@ void declare_options(CLI::App& app, const Command& command, Options& options) {
                  "Instead of axes: each uncertain input at both ends of its range");
   }
   if (takes(kTable)) {
-    app.add_option("--table", options.table, "Predict the runs of this table")->type_name("RUNS.csv");
+    app.add_option("--table", options.table, "Predict the runs of this table")
+        ->check(file_name())
+        ->type_name("RUNS.csv");
   }
-  if (takes(kOutput)) app.add_option("-o,--output", options.output, "Where to write")->type_name("FILE");
+  if (takes(kOutput)) {
+    app.add_option("-o,--output", options.output, "Where to write")->check(file_name())->type_name("FILE");
+  }
   if (takes(kDrawing)) {
     app.add_option("-o,--output,--graphviz,--dot", options.output, "Draw the network for Graphviz")
+        ->check(file_name())
         ->type_name("FILE");
   }
   if (takes(kSuite)) {
@@ -282,10 +330,12 @@ int parse_and_run(int argc, const char* const* argv, Streams streams) {
     fmt::print(streams.out, "{}", usage_of(*command));
     return kExitDone;
   } catch (const CLI::ParseError& error) {
+    if (std::optional<Fault> unknown = unknown_word(argc, argv, *command)) throw SpecError({std::move(*unknown)});
     Fault fault;
     fault.problem = fmt::format("{} (see 'herdsim {} --help')", error.what(), command->name);
     throw SpecError({fault});
   }
+  check_options(*command, options);
   return command->run(options, streams);
 }
 

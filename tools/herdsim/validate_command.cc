@@ -177,7 +177,16 @@ int validate_catalogue(const Options& options, Streams streams) {
 
 int run_validate_command(const Options& options, Streams streams) {
   constexpr std::string_view kSteps = "steps", kReliability = "reliability";
+  const auto refuse = [](std::string field, std::string problem, std::string allowed) {
+    throw SpecError({{.field = std::move(field), .problem = std::move(problem), .allowed = std::move(allowed)}});
+  };
+  if (!options.table.empty() && !options.suite.empty()) {
+    refuse("--suite", "is given beside --table", "one of the two");
+  }
   if (!options.table.empty()) return validate_table(options, streams);
+  if (!options.sets.empty() && options.why.empty()) {
+    refuse("--set", "changes nothing: published runs are compared as the catalogue has them", "with --table or --why");
+  }
   if (options.suite == kReliability && !options.why.empty()) {
     Fault fault;
     fault.field = "--why";

@@ -156,6 +156,24 @@ TEST(BadInput, command_lines_that_say_nothing_sensible_exit_with_2) {
       {"report", "x.db", "--set", "gpus=8"},
       {"compare", "llama3-405b-16384"},
       {"catalog", "modles"},
+      {"catalog", "--set", "gpus=8"},
+      {"man", "step", "--format", "json"},
+      {"step", "llama3-405b-16384", "--seed", "-1"},
+      {"step", "llama3-405b-16384", "--seed", "18446744073709551616"},
+      {"step", "llama3-405b-16384", "--seed", ""},
+      {"step", "llama3-405b-16384", "--db", ""},
+      {"step", "llama3-405b-16384", "--trace", ""},
+      {"step", "llama3-405b-16384", "--trace-ranks", "3"},
+      {"step", "llama3-405b-16384", "--trace-budget", "5MB"},
+      {"step", "llama3-405b-16384", "--set", "cluster.placement=RANK_MAP", "--set", "cluster.rank_map=."},
+      {"run", "llama3-405b-16384", "-o", "x.dot"},
+      {"run", "llama3-405b-16384", "--days", "3", "--tokens", "1e12"},
+      {"topology", "meta-roce-24k", "--no-fold"},
+      {"validate", "--table", "."},
+      {"validate", "--table", "x.csv", "--suite", "steps"},
+      {"validate", "--set", "software.clock_factor=0.9"},
+      {"profile", "import", "nccl-tests", "."},
+      {"profile", "check", "h100-sxm5-80gb", "."},
       {"help", "everything"},
   };
   for (const auto& line : lines) {
@@ -165,6 +183,31 @@ TEST(BadInput, command_lines_that_say_nothing_sensible_exit_with_2) {
     EXPECT_EQ(run.out, "") << testing::PrintToString(line);
   }
   EXPECT_THAT(run_command({"stpe"}).err, HasSubstr("did you mean \"step\"?"));
+}
+
+TEST(BadInput, what_is_wrong_with_a_command_line_is_named) {
+  const auto said = [](const std::vector<std::string>& line) { return run_command(line).err; };
+  EXPECT_THAT(said({"step", "llama3-8b-1024", "--threads", "4"}),
+              testing::StartsWith("--threads: is no option of 'herdsim step'; allowed: -h, --help, --set"));
+  EXPECT_THAT(said({"step", "llama3-8b-1024", "--sed", "4"}), HasSubstr("did you mean \"--seed\"?"));
+  EXPECT_THAT(said({"step", "llama3-8b-1024", "--set", "--x", "other"}),
+              HasSubstr("\"other\" is one operand too many; allowed: herdsim step [OPTIONS] SCENARIO"));
+  EXPECT_THAT(said({"step", "llama3-8b-1024", "--format", "xml"}),
+              HasSubstr("--format: \"xml\" is no format; allowed: table, json, csv"));
+  // Of one value one fault, not what the parser makes of its rest.
+  EXPECT_EQ(said({"step", "llama3-8b-1024", "--set", "gpus=8GPUs"}),
+            "--set gpus=8GPUs: gpus: Need space between number and identifier\n");
+}
+
+// Two options that share a bit would come together.
+TEST(BadInput, every_kind_of_option_is_a_bit_of_its_own) {
+  uint32_t seen = 0;
+  for (const OptionFlag flag : {kSeed, kDb, kTrace, kFold, kThreads, kRequire, kEffective, kHorizon, kOutput, kSuite, kSweepAxes,
+                                kTable, kPlan, kTimeline, kSizes, kDrawing, kConditions, kNoSets, kNoFormat}) {
+    EXPECT_EQ(seen & flag, 0U) << flag;
+    seen |= flag;
+  }
+  for (const Command& command : commands()) EXPECT_EQ(command.options & ~seen, 0U) << command.name << ": a flag that is not listed here";
 }
 
 TEST(BadInput, a_model_whose_state_does_not_fit_gets_no_speed) {
