@@ -234,7 +234,7 @@ class StageLowering {
     std::vector<OpId>& gathers = gathers_[static_cast<size_t>(chunk_)];
     const std::vector<UnitKind>& sequence = units();
     for (size_t u = 0; u < sequence.size(); ++u) {
-      if (gathers_each_pass()) wait_for(gather_ahead(sequence[u], Anchor::kUnitEndBefore), start);
+      if (gathers_each_pass()) wait_for(gather_ahead(sequence[u], gathered_from()), start);
       if (!gathers.empty()) start.push_back(gathers[u]);
       const auto unit = static_cast<size_t>(sequence[u]);
       launch(shared_.launch[unit].forward, start);
@@ -252,17 +252,19 @@ class StageLowering {
     const bool last = weight && backwards_left_[static_cast<size_t>(chunk_)] == 1;
     const bool gathers = gathers_each_pass() && input;
     std::optional<OpId> gathered;
-    if (gathers && !sequence.empty())
-      gathered = gather_ahead(sequence.back(), Anchor::kUnitEndBefore);
+    if (gathers && !sequence.empty()) gathered = gather_ahead(sequence.back(), gathered_from());
+    const bool prefetches = spec_.software.dp_overlap;
     for (size_t u = sequence.size(); u-- > 0;) {
       const UnitKind unit = sequence[u];
       if (gathers) {
         wait_for(gathered, start);
         // Before this unit's reduction, which shares the stream and has to wait for its gradients.
-        if (u > 0) gathered = gather_ahead(sequence[u - 1], Anchor::kUnitEnd);
+        if (u > 0 && prefetches) gathered = gather_ahead(sequence[u - 1], Anchor::kUnitEnd);
       }
       if (input) launch(shared_.launch[static_cast<size_t>(unit)].backward, start);
       start = stamp(backward_template(unit, part), start);
+      if (gathers && u > 0 && !prefetches)
+        gathered = gather_ahead(sequence[u - 1], Anchor::kUnitEnd);
       // A unit without a weight pass had its gradients in its input pass, which is before.
       const bool reduces = weight && (last || reduces_each_pass());
       if (reduces && start.empty()) start.push_back(*anchor(Anchor::kUnitEnd));
@@ -312,6 +314,11 @@ class StageLowering {
       if (waits && !spec_.software.p2p_async) after.push_back(op);
     }
     anchor(Anchor::kLaunch) = add(*work, after);
+  }
+
+  // After which a pass gathers a unit: beside the unit before it, or else when that is done.
+  Anchor gathered_from() const {
+    return spec_.software.dp_overlap ? Anchor::kUnitEndBefore : Anchor::kUnitEnd;
   }
 
   // Issued when the unit before it starts to compute: one unit ahead, as FSDP prefetches. `end`: of

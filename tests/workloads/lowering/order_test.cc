@@ -1,7 +1,9 @@
 // Laws of the op graph over the whole table of plans: nothing starts before what it needs, and everything can start.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -215,6 +217,38 @@ TEST(LoweringOrder, a_backward_pass_gathers_the_next_unit_before_it_reduces_one)
         ASSERT_GT(i, 0U) << c.name;
         EXPECT_TRUE(name(i - 1).starts_with("gather")) << c.name << " " << name(i - 1);
         ++checked;
+      }
+    }
+  }
+  EXPECT_GT(checked, 50);
+}
+
+// Where nothing overlaps, a unit is gathered when the unit before it is done, in both passes.
+TEST(LoweringOrder, a_unit_is_gathered_after_the_one_before_it_where_nothing_overlaps) {
+  int checked = 0;
+  for (PlanCase c : plan_cases()) {
+    if (c.plan.shard != Sharding::kZero3 || c.software.pass_overlap) continue;
+    c.software.dp_overlap = false;
+    const OpGraph graph = c.lower();
+    for (size_t p = 0; p < graph.programs.size(); ++p) {
+      const Program& program = graph.programs[ProgramId(p)];
+      std::optional<OpId> unit_end;
+      bool follows_a_gather = false;
+      for (size_t i = 0; i < program.ops.size(); ++i) {
+        const Op& op = program.ops[i];
+        const Work& work = graph.works[op.work];
+        const bool gathers = work.name.starts_with("gather");
+        if (gathers && unit_end && !follows_a_gather) {
+          const auto before = program.dependencies_of(op);
+          EXPECT_NE(std::find(before.begin(), before.end(), *unit_end), before.end())
+              << c.name << " op " << i;
+          ++checked;
+        }
+        const bool of_a_unit = work.stream != Stream::kHost && work.kind != WorkKind::kReceive &&
+                               work.kind != WorkKind::kSend && !gathers &&
+                               work.stream != Stream::kDp;
+        if (of_a_unit) unit_end = OpId(i);
+        follows_a_gather = gathers;
       }
     }
   }
