@@ -255,7 +255,7 @@ class RowReading {
       if (is_fsdp2() && row_.pp.value_or(1) > 1 && s_.plan.shard == Sharding::kZero3) s_.plan.shard = Sharding::kFsdpKeep;
       return;
     }
-    const bool fsdp = row_.software.starts_with("torch-fsdp") || row_.software == "jax-xla";
+    const bool fsdp = row_.software.starts_with("torch-fsdp") || is_xla();
     s_.plan.shard = fsdp ? Sharding::kZero3 : Sharding::kZero1;
     assume("fsdp_zero", fsdp ? "ZeRO-3" : "ZeRO-1");
   }
@@ -289,6 +289,7 @@ class RowReading {
     return true;
   }
 
+  bool is_xla() const { return row_.software == "jax-xla" || row_.software == "paxml"; }
   bool is_fsdp2() const { return row_.software.starts_with("torch-fsdp2"); }
 
   // torchtitan made as many micro-batches of a pipeline's batch as it has stages, interleaved or not, until January 2025
@@ -322,7 +323,8 @@ class RowReading {
     if (words_.recompute) {
       t.recompute = *words_.recompute;
       t.recompute_fraction = words_.recompute_fraction;
-    } else if (row_.software == "jax-xla") {
+      t.recompute_modules = words_.recompute_modules;
+    } else if (is_xla()) {
       t.recompute = Recompute::kSelective;
       assume("recompute", "core attention");
     } else {

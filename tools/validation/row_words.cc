@@ -49,9 +49,9 @@ double number_after(const std::string& text, std::string_view word, double other
 }
 
 int64_t shard_ranks_of(const std::string& text) {
-  if (says(text, {"hsdp", "fsdp+dp"})) return RowWords::kUnstated;
-  if (number_after(text, "xdp(", 1) <= 1) return 0;
-  return static_cast<int64_t>(number_after(text, "fsdp(", 0));
+  const auto ranks = static_cast<int64_t>(number_after(text, "fsdp(", 0));
+  if (says(text, {"hsdp", "fsdp+dp"})) return ranks > 0 ? ranks : RowWords::kUnstated;
+  return number_after(text, "xdp(", 1) <= 1 ? 0 : ranks;
 }
 
 void read_recompute(const std::string& text, int64_t layers, RowWords& words) {
@@ -69,6 +69,14 @@ void read_recompute(const std::string& text, int64_t layers, RowWords& words) {
     words.recompute_fraction = std::clamp(share, 0.0, 1.0);
   } else if (text.starts_with("full")) {
     words.recompute = Recompute::kFull;
+  } else if (says(text, {"except_mlp"})) {
+    // MaxText's save_dot_with_context_except_mlp: all products outside the MLP are kept.
+    words.recompute = Recompute::kSelective;
+    words.recompute_modules = {RecomputeModule::kNorms, RecomputeModule::kMlp};
+  } else if (says(text, {"core attention, norms"})) {
+    words.recompute = Recompute::kSelective;
+    words.recompute_modules = {RecomputeModule::kCoreAttention, RecomputeModule::kNorms,
+                               RecomputeModule::kActivation};
   } else if (says(text, {"activation func", "norms"})) {
     words.recompute = Recompute::kElementwise;
   } else if (says(text, {"(op)"})) {

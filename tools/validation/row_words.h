@@ -23,6 +23,7 @@ struct RowWords {
   std::optional<DataType> precision;
   std::optional<Recompute> recompute;
   double recompute_fraction = 1;  // of the layers
+  std::vector<RecomputeModule> recompute_modules;  // of kSelective; empty: core attention
   bool one_chunk_a_stage = false;  // "1F1B" and nothing more
   bool no_tp_overlap = false;      // "no TP userbuffers overlap", "without overlap flags"
   bool no_dp_overlap = false;      // "without overlap flags"

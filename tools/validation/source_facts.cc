@@ -31,11 +31,23 @@ constexpr std::string_view kMegatronDefaults =
     "logit_bytes=52; logit_stream=FRAMEWORK; gradient_reduce_type=FP32";
 constexpr std::string_view kFlagPerf =
     "the run's script: --use-flash-attn, no --cross-entropy-loss-fusion";
-// Repeated layers have the policy of paxml's model_params.py; the smallest model repeats none and
-// was run without flash attention.
-constexpr std::string_view kPaxBySize =
-    "paxml scripts_gpu/configs.py: USE_REPEATED_LAYER but for 126M; model_params.py: "
-    "CHECKPOINT_POLICY SAVE_NOTHING";
+// Repeated layers have the policy of paxml's model_params.py unless they say another; the smallest
+// model repeats none, so that nothing is made again, and was run without flash attention.
+constexpr std::string_view kPaxSmallest =
+    "paxml scripts_gpu/configs.py: 126M has USE_REPEATED_LAYER False; README.md: no flash "
+    "attention";
+constexpr std::string_view kPax5b =
+    "paxml scripts_gpu/configs.py: GPT5B has CHECKPOINT_POLICY SAVE_DOT_WITH_NO_BATCH_DIM, "
+    "input_dropout_prob 0.1";
+constexpr std::string_view kPax175b =
+    "paxml model_params.py: CHECKPOINT_POLICY SAVE_NOTHING; scripts_gpu/configs.py: GPT175B says "
+    "no other";
+// Dropout of each layer's input draws its bits in the forward pass and again with what is
+// recomputed: counters read and bits written by a kernel (8 bytes an element), read again (4), the
+// input read and written (4); the backward pass masks a gradient (4) beside.
+constexpr std::string_view kPax5bDropout = "forward.hidden_bytes=40; backward.hidden_bytes=44";
+constexpr std::string_view kPaxKeepsProducts =
+    "selective: core attention, norms and activation functions";
 // DeepSpeed's pipeline sends whole activations from every tensor rank (runtime/pipe/engine.py,
 // is_pipe_partitioned).
 constexpr std::string_view kDeepSpeedPipeline = "p2p_scatter_gather=false";
@@ -132,19 +144,32 @@ const std::vector<SourceFact>& source_facts() {
       {.where = "NVIDIA/JAX-Toolbox@",
        .model = "GPT-126M (PaxML)",
        .cells = {{"attention_kernel", "unfused"}, {"recompute", "none"}},
-       .stated = kPaxBySize},
+       .stated = kPaxSmallest},
       {.where = "NVIDIA/JAX-Toolbox@",
        .model = "GPT-5B (PaxML)",
-       .cells = {{"recompute", "full"}},
-       .stated = kPaxBySize},
+       .cells = {{"software", "paxml"},
+                 {"recompute", kPaxKeepsProducts},
+                 {"software_set", kPax5bDropout}},
+       .stated = kPax5b},
       {.where = "NVIDIA/JAX-Toolbox@",
        .model = "GPT-175B (PaxML)",
-       .cells = {{"recompute", "full"}},
-       .stated = kPaxBySize},
-      {.where = "NVIDIA/dgxc-benchmarking@v24.11.1 paxml/README_175b.md",
+       .cells = {{"software", "paxml"}, {"recompute", "full"}},
+       .stated = kPax175b},
+      {.where = "NVIDIA/dgxc-benchmarking@v24.11.1 paxml/",
+       .model = "GPT3-5B (PaxML)",
+       .cells = {{"software", "paxml"},
+                 {"recompute", kPaxKeepsProducts},
+                 {"fsdp_zero", "HSDP: FSDP(8)"},
+                 {"software_set", kPax5bDropout}},
+       .stated = "paxml_mod_configs.py: SAVE_DOT_ONLY; configure.sh: FSDP=1 node, DCN_MESH_SHAPE "
+                 "[DP, FSDP, 1]; paxml scripts_gpu/configs.py: GPT5B has input_dropout_prob 0.1"},
+      {.where = "NVIDIA/dgxc-benchmarking@v24.11.1 paxml/",
        .model = "GPT3-175B (PaxML)",
-       .cells = {{"recompute", "selective: saves q,k,v,out projection"}},
-       .stated = "paxml_mod_configs.py: SAVE_QKV_OUT_PROJ"},
+       .cells = {{"software", "paxml"},
+                 {"recompute", "selective: saves q,k,v,out projection"},
+                 {"fsdp_zero", "HSDP: FSDP(128)"}},
+       .stated = "paxml_mod_configs.py: SAVE_QKV_OUT_PROJ; configure.sh: FSDP=16 nodes, "
+                 "DCN_MESH_SHAPE [DP, FSDP, 1]"},
       {.where = "bigscience-workshop/bigscience@9e64edec2a train/tr11-176B-ml/",
        .model = "GPT-",
        .cells = {{"software_set", kDeepSpeedPipeline}},

@@ -138,8 +138,19 @@ TEST(RowScenario, words_of_sources_are_understood) {
   EXPECT_DOUBLE_EQ(read.scenario.training.recompute_fraction, 0.25);
   row.recompute = "selective: saves q,k,v only (save_qkv_proj)";
   EXPECT_EQ(scenario_of_row(row, parts()).scenario.training.recompute, Recompute::kKeepQkv);
+  row.recompute = "selective (save_dot_with_context_except_mlp)";
+  const Training mlp = scenario_of_row(row, parts()).scenario.training;
+  EXPECT_TRUE(mlp.selects(RecomputeModule::kMlp) && mlp.selects(RecomputeModule::kNorms));
+  EXPECT_FALSE(mlp.selects(RecomputeModule::kCoreAttention));
+  row.recompute = "selective: core attention, norms and activation functions";
+  const Training products = scenario_of_row(row, parts()).scenario.training;
+  EXPECT_TRUE(products.selects(RecomputeModule::kCoreAttention) &&
+              products.selects(RecomputeModule::kActivation));
+  EXPECT_FALSE(products.selects(RecomputeModule::kMlp));
   row.fsdp_zero = "FSDP (ZeRO-2-like: optimizer+grads sharded, params not resharded)";
   EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.shard, Sharding::kFsdpKeep);
+  row.fsdp_zero = "HSDP: FSDP(8)";
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.dp_shard, 8);
   row.fsdp_zero = "FULL_SHARD (FSDP, mixed_precision DEFAULT)";
   row.precision = "fp8-rowwise";
   read = scenario_of_row(row, parts());

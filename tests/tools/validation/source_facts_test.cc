@@ -18,10 +18,10 @@ RunRow row_of(const std::string& source_where, const std::string& model,
   return parse_run_table(
              "id,software,source_where,model,gpu,software_set,layers,hidden,ffn,heads,kv_heads,"
              "vocab,seq_len,"
-             "num_gpus,tp,cp,pp,vp,global_batch,attention_kernel,recompute,expert_capacity\n"
+             "num_gpus,tp,cp,pp,vp,global_batch,attention_kernel,recompute,expert_capacity,fsdp_zero\n"
              "one,megatron-te," +
                  source_where + "," + model + "," + gpu + "," + software_set +
-                 ",126,16384,53248,128,8,128256,8192,576,8,2,9,7,252,cudnn9,,\n",
+                 ",126,16384,53248,128,8,128256,8192,576,8,2,9,7,252,cudnn9,,,\n",
              "runs.csv")
       .front();
 }
