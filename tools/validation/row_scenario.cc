@@ -267,6 +267,9 @@ class RowReading {
     if (!row_.tp && !row_.pp && p.shard != Sharding::kZero3) ranks = assumed_model_ranks(s_);
     p.tp = or_assume(row_.tp, "tp", ranks.tp);
     p.cp = or_assume(row_.cp, "cp", int64_t{1});
+    // Megatron-LM passes keys and values round a ring unless told otherwise (NVIDIA/Megatron-LM
+    // pull request 1160: the default of cp_comm_type is p2p).
+    if (row_.software.starts_with("megatron")) p.context = ContextParallel::kRing;
     p.pp = or_assume(row_.pp, "pp", ranks.pp);
     const int64_t replica = p.tp * p.cp * p.pp;
     if (s_.gpus % replica != 0) {

@@ -172,6 +172,20 @@ TEST(RowScenario, notes_of_what_does_not_overlap_are_understood) {
   EXPECT_EQ(step_time(row), overlapped);
 }
 
+// Megatron-LM passes keys and values round a ring; PyTorch and Llama 3 gather them.
+TEST(RowScenario, context_ranks_exchange_keys_and_values_as_their_stack_does) {
+  RunRow row = complete_row();
+  row.cp = 2;
+  row.dp.reset();
+  for (const auto& [software, context] : {std::pair("megatron-te", ContextParallel::kRing),
+                                          std::pair("megatron-2023", ContextParallel::kRing),
+                                          std::pair("torch-fsdp2", ContextParallel::kAllGather),
+                                          std::pair("meta-llama3", ContextParallel::kAllGather)}) {
+    row.software = software;
+    EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.context, context) << software;
+  }
+}
+
 // torch.compile is off unless asked; asynchronous TP and float8 are used with it alone.
 TEST(RowScenario, notes_of_what_was_compiled_are_understood) {
   RunRow row = complete_row();
