@@ -237,6 +237,7 @@ class RowReading {
       p.hbm_bandwidth = bytes_per_second(hbm * 1e9);
     }
     if (gpu.gigabytes > 0) p.hbm = Bytes(static_cast<int64_t>(gpu.gigabytes * 1e9));
+    if (gpu.clock != 1) s_.software.clock_factor *= assume("clock over the profile's", gpu.clock);
     if (row_.gpu_power_watts) {
       const PowerCap cap{.usual_watts = p.board_watts,
                          .watts = *row_.gpu_power_watts,

@@ -304,7 +304,10 @@ TEST(RowScenario, nvlink_of_a_rack_joins_its_nodes) {
   RunRow row = complete_row();
   row.gpus_per_node = 4;
   row.gpu = "GB200";
-  EXPECT_EQ(scenario_of_row(row, parts()).scenario.cluster.gpus_per_host, 64);
+  const RowScenario rack = scenario_of_row(row, parts());
+  EXPECT_EQ(rack.scenario.cluster.gpus_per_host, 64);
+  EXPECT_LT(rack.scenario.software.clock_factor, 1);
+  EXPECT_THAT(rack.assumed, testing::Contains(HasSubstr("clock over the profile's")));
   row.num_gpus = 16;
   EXPECT_EQ(scenario_of_row(row, parts()).scenario.cluster.gpus_per_host, 16);
   row.num_gpus = 96;
