@@ -91,6 +91,11 @@ const std::vector<SourceFact>& source_facts() {
                  {"expert_capacity", "1"},
                  {"software_set", kUnfusedLoss}},
        .stated = kGrok},
+      {.where = "NVIDIA/Megatron-LM@d98e8a64dd images/strong_scaling.png",
+       .model = "GPT-177B",
+       .cells = {{"tp", "8"}, {"pp", "6"}},
+       .stated = "images/model_table.png: the model of 177B has TP 8 and PP 6; all sizes of the "
+                 "job are multiples of 48"},
       {.where = "NVIDIA/NeMo@8cfedd7203 docs/source/performance/performance_long_sequence.md",
        .model = "LLAMA2-7B",
        .cells = {{"software", "megatron-te-2403"}},
