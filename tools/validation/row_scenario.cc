@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -33,6 +34,10 @@ bool tied_by_count(ModelArchitecture model, double parameters) {
   const auto matrix = static_cast<double>(model.embedding_parameters());
   return matrix > 0.02 * parameters && std::abs(parameters - static_cast<double>(model.parameters())) < 0.25 * matrix;
 }
+
+// Megatron-LM (core/parallel_state.py; mpu/initialize.py of 2021) and DeepSpeed (runtime/pipe/topology.py,
+// PipeModelDataParallelTopology) number the replicas of a stage next to each other and stages last.
+constexpr std::array<Axis, kAxes> kReplicasBeforeStages = {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp};
 
 class RowReading {
  public:
@@ -279,6 +284,7 @@ class RowReading {
     p.dp = s_.gpus / replica;
     if (row_.dp && *row_.dp != p.dp) assume("dp", p.dp);
     p.ep = row_.ep.value_or(1);
+    if (has_replicas_before_stages()) p.order = kReplicasBeforeStages;
     expert_ranks();
     p.micro_batch = row_.micro_batch ? *row_.micro_batch : assume("micro_batch", usual_micro_batch());
     const bool usual = s_.software.sequence_parallel || s_.model.is_moe();
@@ -294,6 +300,9 @@ class RowReading {
   }
 
   bool is_xla() const { return row_.software == "jax-xla" || row_.software == "paxml"; }
+  bool has_replicas_before_stages() const {
+    return row_.software.starts_with("megatron") || row_.software == "deepspeed";
+  }
   bool is_fsdp2() const { return row_.software.starts_with("torch-fsdp2"); }
 
   // torchtitan made as many micro-batches of a pipeline's batch as it has stages, interleaved or not, until January 2025
@@ -310,8 +319,8 @@ class RowReading {
   void expert_ranks() {
     ParallelPlan& p = s_.plan;
     if (!s_.model.is_moe()) return;
-    // Megatron-LM's order of ranks: experts are shared out over the nearest replicas.
-    p.order = {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp};
+    // As in Megatron-LM, experts are shared out over the nearest replicas.
+    p.order = kReplicasBeforeStages;
     if (p.tp == 1) return;
     constexpr int64_t kNarrowest = 4096;  // DeepSeek-V3 and Qwen3 run whole, Mixtral and Grok split
     const bool fits = p.ep % p.tp == 0 && p.dp % (p.ep / p.tp) == 0;
