@@ -147,9 +147,9 @@ const std::vector<SourceFact>& source_facts() {
                  "overlap since core 0.4"},
       {.where = "gkarfakis19/Rapid-LLM@317a2cbd54 validation_scripts/imec_data/uci_train.csv",
        .model = "Llama2-7B",
-       .cells = {{"gpus_per_node", "2"}, {"interconnect", "200 Gb/s per GPU"}},
+       .cells = {{"gpus_per_node", "2"}, {"interconnect", "200 Gb/s per node"}},
        .stated = "uci_train_validation.py: NVLink joins pairs, PCIe at 25 GB/s the pairs; a pair "
-                 "is a node here"},
+                 "is a node here, and its ranks share that"},
       {.where = "NVIDIA/JAX-Toolbox@",
        .model = "GPT-126M (PaxML)",
        .cells = {{"attention_kernel", "unfused"}, {"recompute", "none"}},
