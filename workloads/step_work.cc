@@ -70,10 +70,33 @@ class StepWorkBuilder {
                          : 0);
     };
     const double sharded = spec_.plan.shard == Sharding::kNone ? 0 : software.host_microseconds_per_sharded_layer;
-    out_.launch[index(unit)] = {
-        host_work("launch forward", software.host_microseconds_per_layer_forward + transfers(passes.forward, true)),
-        host_work("launch backward",
-                  software.host_microseconds_per_layer_backward + sharded + transfers(passes.backward, false))};
+    const double forward =
+        software.host_microseconds_per_layer_forward + transfers(passes.forward, true);
+    const double backward =
+        software.host_microseconds_per_layer_backward + sharded + transfers(passes.backward, false);
+    if (software.launch_blocking) return launch_between_kernels(unit, forward, backward);
+    out_.launch[index(unit)] = {host_work("launch forward", forward),
+                                host_work("launch backward", backward)};
+  }
+
+  // The GPU waits for each launch, those of recomputed kernels too.
+  void launch_between_kernels(UnitKind unit, double forward, double backward) {
+    const bool recomputed =
+        unit == UnitKind::kRecomputedLayer || unit == UnitKind::kRecomputedDenseLayer;
+    const bool again = recomputed && spec_.training.recompute == Recompute::kFull;
+    PassTemplates& passes = out_.passes[index(unit)];
+    idle(passes.forward, "launch forward", forward);
+    for (WorkTemplate* pass : {&passes.backward, &passes.backward_input}) {
+      idle(*pass, "launch backward", backward + (again ? forward : 0));
+    }
+  }
+
+  void idle(WorkTemplate& pass, std::string name, double microseconds) {
+    if (pass.empty() || microseconds <= 0) return;
+    Work work;
+    work.name = std::move(name);
+    work.host_floor = seconds_rounded_up(microseconds * 1e-6);
+    pass.push_back({works_.push_back(std::move(work)), {static_cast<int>(pass.size()) - 1}});
   }
 
   std::optional<WorkId> host_work(std::string name, double microseconds) {

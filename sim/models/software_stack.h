@@ -144,6 +144,9 @@ struct SoftwareStack {
   // The host's own time to launch a layer. It runs ahead of the GPU, which waits where it catches up.
   double host_microseconds_per_layer_forward = 0;
   double host_microseconds_per_layer_backward = 0;
+  // The host launches a kernel when the one before is done (CUDA_LAUNCH_BLOCKING=1): its time to
+  // launch a layer adds to the GPU's.
+  bool launch_blocking = false;
   double host_microseconds_per_transfer = 0;  // beside, for each tensor-parallel collective of the layer
   double host_microseconds_per_head = 0;      // to launch the head and the loss, in each pass
   double host_microseconds_per_message = 0;   // between a message that it waits for (p2p_async false) and what follows

@@ -61,6 +61,7 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_activation_ffn_bytes(s.activation_ffn_bytes);
   m->set_host_microseconds_per_layer_forward(s.host_microseconds_per_layer_forward);
   m->set_host_microseconds_per_layer_backward(s.host_microseconds_per_layer_backward);
+  m->set_launch_blocking(s.launch_blocking);
   m->set_host_milliseconds_per_step(s.host_milliseconds_per_step);
   m->set_host_stall_probability(s.host_stalls.probability);
   m->set_host_stall_microseconds(s.host_stalls.microseconds);
@@ -323,6 +324,7 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .fp8_cast_share = m.fp8_cast_share(),
           .host_microseconds_per_layer_forward = m.host_microseconds_per_layer_forward(),
           .host_microseconds_per_layer_backward = m.host_microseconds_per_layer_backward(),
+          .launch_blocking = m.launch_blocking(),
           .host_microseconds_per_transfer = m.host_microseconds_per_transfer(),
           .host_microseconds_per_head = m.host_microseconds_per_head(),
           .host_microseconds_per_message = m.host_microseconds_per_message(),

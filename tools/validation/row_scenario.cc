@@ -35,9 +35,11 @@ bool tied_by_count(ModelArchitecture model, double parameters) {
   return matrix > 0.02 * parameters && std::abs(parameters - static_cast<double>(model.parameters())) < 0.25 * matrix;
 }
 
-// Megatron-LM (core/parallel_state.py; mpu/initialize.py of 2021) and DeepSpeed (runtime/pipe/topology.py,
-// PipeModelDataParallelTopology) number the replicas of a stage next to each other and stages last.
-constexpr std::array<Axis, kAxes> kReplicasBeforeStages = {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp};
+// Megatron-LM (core/parallel_state.py; mpu/initialize.py of 2021) and DeepSpeed
+// (runtime/pipe/topology.py, PipeModelDataParallelTopology) number the replicas of a stage next to
+// each other and stages last.
+constexpr std::array<Axis, kAxes> kReplicasBeforeStages = {Axis::kTp, Axis::kCp, Axis::kDp,
+                                                           Axis::kPp};
 
 class RowReading {
  public:

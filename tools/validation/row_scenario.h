@@ -10,8 +10,8 @@
 //   cp, ep            1
 //   sp                where tp > 1: as the software stack (software.sequence_parallel), and 1 with experts
 //   dp                num_gpus / (tp cp pp)
-//   vp                Megatron with pp > 1: as many as divide the layers of a stage and the
-//                     schedule takes, but 1 where pp_schedule is "1F1B"; torch-fsdp2: 2 where it is
+//   vp                Megatron with pp > 1, but megatron-deepspeed: as many as divide the layers of a
+//                     stage and the schedule takes, but 1 where pp_schedule is "1F1B"; torch-fsdp2: 2 where it is
 //                     interleaved; otherwise 1
 //   layers_per_stage  even; nanotron: by cost
 //   micro_batch       1; torch-fsdp2 with pp > 1: as many micro-batches as stages, as torchtitan makes them
@@ -21,12 +21,12 @@
 //   attention_kernel  the software stack's
 //   overlap_notes     torch-fsdp2: "torch-fsdp2-eager", as torch.compile is off unless asked
 //   fsdp_zero         ZeRO-1; FSDP stacks and JAX: ZeRO-3
-// The network is that of one non-blocking pod with 400 Gb/s a GPU (200 Gb/s on A100 and A800), unless
-// `interconnect` states another or the run measured its own; NVLink joins a node, or up to 72 GPUs of a
-// GB200's or GB300's rack. FSDP2 under a pipeline keeps parameters gathered. GPUs with a power limit of
-// their own clock as what they do takes power (row_clock.h). A vocabulary that tp does not divide is padded, as Megatron
-// does. What a source is known to have run beside its columns, or against them, is in
-// source_facts.h; it is named in `assumed` with where it is said.
+// The network is that of one non-blocking pod with 400 Gb/s a GPU (200 Gb/s on A100 and A800),
+// unless `interconnect` states another or the run measured its own; NVLink joins a node, or up to
+// 72 GPUs of a GB200's or GB300's rack. FSDP2 under a pipeline keeps parameters gathered. GPUs with
+// a power limit of their own clock as what they do takes power (row_clock.h). A vocabulary that tp
+// does not divide is padded, as Megatron does. What a source is known to have run beside its
+// columns, or against them, is in source_facts.h; it is named in `assumed` with where it is said.
 //
 // Sizes of the model that are blank are those of the catalogue's model of that name, if there is
 // one. A row is left out for a named reason only: a size without which there is no model, a GPU

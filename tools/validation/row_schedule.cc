@@ -24,7 +24,10 @@ class ScheduleChoice {
     s_.training.schedule = "1f1b";
     if (p.pp == 1) return;
     if (named_schedule()) return;
-    const bool megatron = row_.software.starts_with("mega") || row_.software.starts_with("meta");
+    // DeepSpeed's pipeline has 1F1B alone.
+    const bool megatron =
+        (row_.software.starts_with("mega") || row_.software.starts_with("meta")) &&
+        row_.software != "megatron-deepspeed";
     const auto stages_given = static_cast<int64_t>(words_.layers_per_stage.size());
     if (stages_given == p.pp && !row_.vp) {
       p.layers_per_chunk = words_.layers_per_stage;

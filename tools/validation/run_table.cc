@@ -44,7 +44,7 @@ class RowReader {
  public:
   RowReader(const CsvTable& table, size_t row, Faults& faults)
       : table_(table), row_(row), faults_(faults) {
-    said_ = facts_of_source(cell("source_where"), cell("model"), cell("gpu"));
+    said_ = facts_of_source(cell("source_where"), cell("model"), cell("gpu"), cell("precision"));
   }
 
   const SourceFact* said() const { return said_; }

@@ -48,11 +48,20 @@ constexpr std::string_view kPax175b =
 constexpr std::string_view kPax5bDropout = "forward.hidden_bytes=40; backward.hidden_bytes=44";
 constexpr std::string_view kPaxKeepsProducts =
     "selective: core attention, norms and activation functions";
-// DeepSpeed's pipeline sends whole activations from every tensor rank (runtime/pipe/engine.py,
-// is_pipe_partitioned).
-constexpr std::string_view kDeepSpeedPipeline = "p2p_scatter_gather=false";
+// NCCL found two of a node's four Omni-Path ports for a ring and moved 40.5 Gb/s over each, staged
+// in host memory.
+constexpr std::string_view kJeanZay = "2x40.5 Gb/s NICs per node";
+constexpr std::string_view kBlocking = "launch_blocking=true";
+// DeepSpeed's bf16 optimizer adds gradients to fp32 ones: a cast (6) and an addition (12). They are
+// all-reduced.
+constexpr std::string_view kBloomBf16 =
+    "launch_blocking=true; gradient_accumulation_bytes=18; gradient_accumulation_type=FP32; "
+    "gradient_reduce_type=BF16; "
+    "parameter_gather_type=BF16";
 constexpr std::string_view kBloom =
-    "tr11-176B-ml.slurm: DeepSpeed's pipeline, no --partition-activations";
+    "tr11-176B-ml.slurm: Megatron-DeepSpeed, CUDA_LAUNCH_BLOCKING=1; "
+    "experiments/bandwidth/all_reduce_bench-a100-n4.txt: "
+    "rings over hfi1_0 and hfi1_3, 40.5 Gb/s; chronicles-prequel.md: bf16 accumulates in fp32";
 // PaddleNLP splits tokens over tensor ranks since 2.7 only.
 constexpr std::string_view kPaddle =
     "README.md: paddle-2.5.1; config/requirements.txt: paddlenlp==2.6.0rc0";
@@ -181,29 +190,41 @@ const std::vector<SourceFact>& source_facts() {
                  "DCN_MESH_SHAPE [DP, FSDP, 1]"},
       {.where = "bigscience-workshop/bigscience@9e64edec2a train/tr11-176B-ml/",
        .model = "GPT-",
-       .cells = {{"software_set", kDeepSpeedPipeline}},
+       .precision = "bf16",
+       .cells = {{"software", "megatron-deepspeed"},
+                 {"interconnect", kJeanZay},
+                 {"software_set", kBloomBf16}},
+       .stated = kBloom},
+      {.where = "bigscience-workshop/bigscience@9e64edec2a train/tr11-176B-ml/",
+       .model = "GPT-",
+       .cells = {{"software", "megatron-deepspeed"},
+                 {"interconnect", kJeanZay},
+                 {"software_set", kBlocking}},
        .stated = kBloom},
       {.where = "bigscience-workshop/bigscience@9e64edec2a train/tr11-176B-ml/",
        .model = "BLOOM-",
-       .cells = {{"software_set", kDeepSpeedPipeline}},
+       .cells = {{"software", "megatron-deepspeed"},
+                 {"interconnect", kJeanZay},
+                 {"software_set", kBloomBf16}},
        .stated = kBloom},
       {.where = "VIA-Research/vTrain@f8dda8473a",
        .model = "GPT-",
-       .cells = {{"software_set", kDeepSpeedPipeline}},
-       .stated =
-           "its validation configurations: Megatron-DeepSpeed, whose pipeline is DeepSpeed's"},
+       .cells = {{"software", "megatron-deepspeed"}, {"interconnect", "800 Gb/s per node"}},
+       .stated = "data/README.md: measured with Megatron-DeepSpeed; src/config.py: "
+                 "inter_node_bandwidth, of a node, in Gbps, "
+                 "800 in its validation configurations"},
   };
   return kFacts;
 }
 
 const SourceFact* facts_of_source(std::string_view source_where, std::string_view model,
-                                  std::string_view gpu) {
+                                  std::string_view gpu, std::string_view precision) {
   constexpr std::string_view kSite = "github ";
   if (source_where.starts_with(kSite)) source_where.remove_prefix(kSite.size());
   const auto& facts = source_facts();
   const auto found = std::find_if(facts.begin(), facts.end(), [&](const SourceFact& fact) {
     return source_where.starts_with(fact.where) && model.starts_with(fact.model) &&
-           gpu.starts_with(fact.gpu);
+           gpu.starts_with(fact.gpu) && (fact.precision.empty() || fact.precision == precision);
   });
   return found == facts.end() ? nullptr : &*found;
 }

@@ -73,6 +73,7 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
                                     "activation_ffn_bytes=13",
                                     "host_microseconds_per_layer_forward=14",
                                     "host_microseconds_per_layer_backward=15",
+                                    "launch_blocking=true",
                                     "host_milliseconds_per_step=16",
                                     "host_stall_probability=0.24",
                                     "host_stall_microseconds=25",
@@ -110,7 +111,7 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
   EXPECT_EQ(s.tp_overlap, TpOverlap::kChunked);
   EXPECT_EQ(s.tp_overlap_chunks, 11);
   EXPECT_TRUE(s.tp_fp8_transfers && s.tp_own_tokens_first && s.measures_lists);
-  EXPECT_TRUE(s.tp_fp8_gathers && s.parameter_gather_flat);
+  EXPECT_TRUE(s.tp_fp8_gathers && s.parameter_gather_flat && s.launch_blocking);
   EXPECT_DOUBLE_EQ(s.gradient_bucket_bytes, 1.5);
   EXPECT_FALSE(s.tp_regather_in_backward || s.tp_backward_overlap || s.p2p_async || s.dp_overlap ||
                s.sequence_parallel);

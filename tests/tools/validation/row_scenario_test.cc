@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "sim/base/error.h"
 #include "tests/tools/validation/complete_row.h"
 #include "tools/simulation/simulate_step.h"
@@ -52,6 +54,30 @@ TEST(RowScenario, sequence_parallelism_is_younger_than_megatron_of_2021) {
   EXPECT_FALSE(scenario_of_row(row, parts()).scenario.plan.sequence_parallel);
   row.experts = 8;
   EXPECT_EQ(scenario_of_row(row, parts()).skipped_because, "") << "experts need it";
+}
+
+TEST(RowScenario, megatron_and_deepspeed_number_replicas_before_stages) {
+  using Order = std::array<Axis, kAxes>;
+  RunRow row = complete_row();
+  for (const char* software : {"megatron-2021", "megatron-te", "megatron-deepspeed"}) {
+    row.software = software;
+    EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.order,
+              (Order{Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp}));
+  }
+  row.software = "meta-llama3";
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.order,
+            (Order{Axis::kTp, Axis::kCp, Axis::kPp, Axis::kDp}));
+}
+
+TEST(RowScenario, deepspeeds_pipeline_is_not_interleaved) {
+  RunRow row = complete_row();
+  row.vp = std::nullopt;
+  row.sp = std::nullopt;
+  row.software = "megatron-deepspeed";
+  const Scenario read = scenario_of_row(row, parts()).scenario;
+  EXPECT_EQ(read.training.schedule, "1f1b");
+  EXPECT_FALSE(read.plan.sequence_parallel);
+  EXPECT_EQ(read.software.gradient_accumulation_type, DataType::kFp16);
 }
 
 // GPT-3 on 96 GPUs of 80 GB: 1.05 TB of weights and gradients. The 48 GB of an 8B fit one GPU.

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
 
 #include "tests/workloads/lowering/plans.h"
@@ -289,6 +291,38 @@ TEST(Lowering, every_norm_that_tensor_ranks_share_is_reduced_once) {
     compared += shared ? 1 : 0;
   }
   EXPECT_GT(compared, 10);
+}
+
+// A host that waits for its kernels launches as often as one that runs ahead, but on the GPU's
+// time: forward kernels once more where the backward pass makes them again.
+TEST(Lowering, blocking_launches_take_the_time_of_the_gpu) {
+  int compared = 0;
+  for (PlanCase c : plan_cases()) {
+    c.software.host_microseconds_per_layer_forward = 100;
+    c.software.host_microseconds_per_layer_backward = 200;
+    c.software.host_microseconds_per_transfer = c.software.host_microseconds_per_expert_layer = 0;
+    c.software.host_microseconds_per_sharded_layer = 0;
+    const auto launches = [&](WorkKind kind, std::set<double>& microseconds) {
+      int count = 0;
+      for_each_op(c.lower(), [&](ProgramId, OpId, const Op&, const Work& work) {
+        if (work.name != "launch forward" && work.name != "launch backward") return;
+        ++count;
+        EXPECT_EQ(work.kind, kind) << c.name;
+        microseconds.insert(std::round(work.host_floor.seconds() * 1e6));
+      });
+      return count;
+    };
+    std::set<double> ahead, waiting;
+    const int before = launches(WorkKind::kHost, ahead);
+    c.software.launch_blocking = true;
+    EXPECT_EQ(launches(WorkKind::kCompute, waiting), before) << c.name;
+    EXPECT_EQ(ahead, (std::set<double>{100, 200})) << c.name;
+    waiting.erase(300);
+    EXPECT_LE(waiting.size(), 2U) << c.name;
+    EXPECT_EQ(waiting.count(100), 1U) << c.name;
+    compared += before;
+  }
+  EXPECT_GT(compared, 100);
 }
 
 // As many copies of a token as it visits experts leave a rank in each all-to-all, two a pass.
