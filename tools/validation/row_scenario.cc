@@ -311,6 +311,12 @@ class RowReading {
   // (pytorch/torchtitan pull request 781).
   int64_t usual_micro_batch() const {
     const ParallelPlan& p = s_.plan;
+    if (row_.software == "megatron-2021") {
+      // Its authors find 4 best without a pipeline and 2 with one of eight stages
+      // (arXiv:2104.04473, figures 8 and 16). Interleaving takes whole rounds of the stages.
+      const int64_t best = p.pp > 1 ? 2 : 4;
+      return s_.training.global_batch % (p.dp * best * p.pp) == 0 ? best : 1;
+    }
     if (!is_fsdp2() || p.pp == 1) return 1;
     const int64_t together = p.dp * p.pp;
     return s_.training.global_batch % together == 0 ? s_.training.global_batch / together : 1;

@@ -14,7 +14,9 @@
 //                     stage and the schedule takes, but 1 where pp_schedule is "1F1B"; torch-fsdp2: 2 where it is
 //                     interleaved; otherwise 1
 //   layers_per_stage  even; nanotron: by cost
-//   micro_batch       1; torch-fsdp2 with pp > 1: as many micro-batches as stages, as torchtitan makes them
+//   micro_batch       1; torch-fsdp2 with pp > 1: as many micro-batches as stages, as torchtitan
+//   makes them; megatron-2021: 2
+//                     with pp > 1 and else 4, where that leaves whole rounds of the stages
 //   gpus_per_node     8
 //   precision         bf16
 //   recompute         none; JAX: attention and what norms and activations make

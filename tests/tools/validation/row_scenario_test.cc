@@ -69,6 +69,19 @@ TEST(RowScenario, megatron_and_deepspeed_number_replicas_before_stages) {
             (Order{Axis::kTp, Axis::kCp, Axis::kPp, Axis::kDp}));
 }
 
+TEST(RowScenario, micro_batches_of_megatron_of_2021_are_those_its_authors_found_best) {
+  RunRow row = complete_row();
+  row.micro_batch = std::nullopt;
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.micro_batch, 1);
+  row.software = "megatron-2021";
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.micro_batch, 2);
+  row.global_batch = 60;  // 15 of each of four replicas
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.micro_batch, 1);
+  row.pp = row.vp = 1;
+  row.global_batch = 64;
+  EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.micro_batch, 4);
+}
+
 TEST(RowScenario, deepspeeds_pipeline_is_not_interleaved) {
   RunRow row = complete_row();
   row.vp = std::nullopt;
