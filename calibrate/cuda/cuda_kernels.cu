@@ -87,16 +87,17 @@ __device__ float block_max(float value) {
   return most;
 }
 
-__global__ void rms_norm_kernel(const bf16* x, const bf16* weight, bf16* y, size_t width) {
-  const bf16* row = x + blockIdx.x * width;
+__global__ void rms_norm_kernel(const __nv_bfloat162* x, const __nv_bfloat162* weight, __nv_bfloat162* y, size_t pairs) {
+  const __nv_bfloat162* row = x + blockIdx.x * pairs;
   float squares = 0;
-  for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
-    const float v = __bfloat162float(row[i]);
-    squares += v * v;
+  for (size_t i = threadIdx.x; i < pairs; i += blockDim.x) {
+    const float2 v = __bfloat1622float2(row[i]);
+    squares += v.x * v.x + v.y * v.y;
   }
-  const float scale = rsqrtf(block_sum(squares) / static_cast<float>(width) + 1e-5f);
-  for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
-    y[blockIdx.x * width + i] = __float2bfloat16(__bfloat162float(row[i]) * scale * __bfloat162float(weight[i]));
+  const float scale = rsqrtf(block_sum(squares) / (2 * static_cast<float>(pairs)) + 1e-5f);
+  for (size_t i = threadIdx.x; i < pairs; i += blockDim.x) {
+    const float2 v = __bfloat1622float2(row[i]), w = __bfloat1622float2(weight[i]);
+    y[blockIdx.x * pairs + i] = __floats2bfloat162_rn(v.x * scale * w.x, v.y * scale * w.y);
   }
 }
 
@@ -107,32 +108,48 @@ __global__ void swiglu_kernel(const __nv_bfloat162* gate, const __nv_bfloat162* 
   }
 }
 
+// Angles by the fast units: by the exact functions it would compute for longer than it waits for memory.
 __global__ void rope_kernel(const bf16* x, bf16* y, size_t width) {
+  constexpr float kLog2Of10000 = 13.287712f;
   const size_t half = width / 2, row = blockIdx.x;
+  const float slope = -2.0f * kLog2Of10000 / static_cast<float>(width);
   for (size_t i = threadIdx.x; i < half; i += blockDim.x) {
-    const float angle = static_cast<float>(row % 4096) * powf(10000.0f, -2.0f * static_cast<float>(i) / static_cast<float>(width));
+    const float angle = static_cast<float>(row % 4096) * exp2f(slope * static_cast<float>(i));
     float sine, cosine;
-    sincosf(angle, &sine, &cosine);
+    __sincosf(angle, &sine, &cosine);
     const float a = __bfloat162float(x[row * width + i]), b = __bfloat162float(x[row * width + half + i]);
     y[row * width + i] = __float2bfloat16(a * cosine - b * sine);
     y[row * width + half + i] = __float2bfloat16(a * sine + b * cosine);
   }
 }
 
-__global__ void cross_entropy_kernel(bf16* logits, const int32_t* targets, float* loss, size_t rows, size_t vocabulary) {
-  bf16* row = logits + blockIdx.x * vocabulary;
+__global__ void cross_entropy_kernel(__nv_bfloat162* logits, const int32_t* targets, float* loss, size_t rows,
+                                     size_t pairs) {
+  __nv_bfloat162* row = logits + blockIdx.x * pairs;
   float most = -INFINITY;
-  for (size_t i = threadIdx.x; i < vocabulary; i += blockDim.x) most = fmaxf(most, __bfloat162float(row[i]));
+  for (size_t i = threadIdx.x; i < pairs; i += blockDim.x) {
+    const float2 v = __bfloat1622float2(row[i]);
+    most = fmaxf(most, fmaxf(v.x, v.y));
+  }
   most = block_max(most);
   float sum = 0;
-  for (size_t i = threadIdx.x; i < vocabulary; i += blockDim.x) sum += expf(__bfloat162float(row[i]) - most);
+  for (size_t i = threadIdx.x; i < pairs; i += blockDim.x) {
+    const float2 v = __bfloat1622float2(row[i]);
+    sum += __expf(v.x - most) + __expf(v.y - most);
+  }
   sum = block_sum(sum);
   const auto target = static_cast<size_t>(targets[blockIdx.x]);
-  if (threadIdx.x == 0) loss[blockIdx.x] = logf(sum) + most - __bfloat162float(row[target]);
+  if (threadIdx.x == 0) {
+    const float2 v = __bfloat1622float2(row[target / 2]);
+    loss[blockIdx.x] = logf(sum) + most - (target % 2 == 0 ? v.x : v.y);
+  }
   __syncthreads();  // the loss reads the logit that is overwritten below
-  for (size_t i = threadIdx.x; i < vocabulary; i += blockDim.x) {
-    const float p = expf(__bfloat162float(row[i]) - most) / sum;
-    row[i] = __float2bfloat16((p - (i == target ? 1.0f : 0.0f)) / static_cast<float>(rows));
+  const float share = 1 / sum, mean = 1 / static_cast<float>(rows);
+  for (size_t i = threadIdx.x; i < pairs; i += blockDim.x) {
+    const float2 v = __bfloat1622float2(row[i]);
+    const float p = __expf(v.x - most) * share - (2 * i == target ? 1.0f : 0.0f);
+    const float q = __expf(v.y - most) * share - (2 * i + 1 == target ? 1.0f : 0.0f);
+    row[i] = __floats2bfloat162_rn(p * mean, q * mean);
   }
 }
 
@@ -163,8 +180,8 @@ void scale(const void* x, void* y, size_t count, Stream stream) {
          static_cast<__nv_bfloat162*>(y), count / 2);
 }
 void rms_norm(const void* x, const void* weight, void* y, size_t rows, size_t width, Stream stream) {
-  launch(rms_norm_kernel, static_cast<unsigned>(rows), kThreads, stream, static_cast<const bf16*>(x),
-         static_cast<const bf16*>(weight), static_cast<bf16*>(y), width);
+  launch(rms_norm_kernel, static_cast<unsigned>(rows), kThreads, stream, static_cast<const __nv_bfloat162*>(x),
+         static_cast<const __nv_bfloat162*>(weight), static_cast<__nv_bfloat162*>(y), width / 2);
 }
 void swiglu(const void* gate, const void* up, void* y, size_t count, Stream stream) {
   launch(swiglu_kernel, blocks_for(count / 2), kThreads, stream, static_cast<const __nv_bfloat162*>(gate),
@@ -175,8 +192,8 @@ void rope(const void* x, void* y, size_t rows, size_t width, Stream stream) {
          width);
 }
 void cross_entropy(void* logits, const int32_t* targets, float* loss, size_t rows, size_t vocabulary, Stream stream) {
-  launch(cross_entropy_kernel, static_cast<unsigned>(rows), kThreads, stream, static_cast<bf16*>(logits), targets, loss,
-         rows, vocabulary);
+  launch(cross_entropy_kernel, static_cast<unsigned>(rows), kThreads, stream, static_cast<__nv_bfloat162*>(logits), targets,
+         loss, rows, vocabulary / 2);
 }
 void fused_adam(void* parameter, const void* gradient, float* master, float* m, float* v, size_t count, Stream stream) {
   launch(adam_kernel, blocks_for(count), kThreads, stream, static_cast<bf16*>(parameter),

@@ -13,6 +13,7 @@ namespace herdsim::cuda {
 namespace {
 
 std::vector<double> values_of(const DeviceMemory& memory, size_t count) {
+  check(cudaGetLastError());  // of a kernel that could not be launched
   std::vector<__nv_bfloat16> raw(count);
   check(
       cudaMemcpy(raw.data(), memory.get(), count * sizeof(__nv_bfloat16), cudaMemcpyDeviceToHost));
@@ -21,6 +22,7 @@ std::vector<double> values_of(const DeviceMemory& memory, size_t count) {
   return values;
 }
 std::vector<double> floats_of(const DeviceMemory& memory, size_t count) {
+  check(cudaGetLastError());
   std::vector<float> raw(count);
   check(cudaMemcpy(raw.data(), memory.get(), count * sizeof(float), cudaMemcpyDeviceToHost));
   return {raw.begin(), raw.end()};

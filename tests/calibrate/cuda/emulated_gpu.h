@@ -46,7 +46,13 @@ inline float __shfl_down_sync(unsigned /*lanes*/, float value, unsigned offset) 
 }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline float fast_expf(float x) { return std::exp(x); }
+inline void fast_sincosf(float x, float* sine, float* cosine) {
+  *sine = std::sin(x);
+  *cosine = std::cos(x);
+}
 
 }  // namespace herdsim::cuda
 
-#define __expf fast_expf  // the C library has another of that name
+// The C library has others of these names.
+#define __expf fast_expf
+#define __sincosf fast_sincosf
