@@ -1,5 +1,8 @@
 #include "calibrate/cuda/matmul.h"
 
+#include <algorithm>
+#include <array>
+
 namespace herdsim::cuda {
 namespace {
 
@@ -21,7 +24,8 @@ cublasLtMatrixLayout_t layout(cudaDataType_t type, int64_t rows, int64_t columns
 }  // namespace
 
 // cuBLAS counts by columns, so the row-major product C = A B is asked for as C' = B' A'.
-Matmul::Matmul(cublasLtHandle_t handle, const GemmShape& s, void* workspace, size_t workspace_bytes)
+Matmul::Matmul(cublasLtHandle_t handle, const GemmShape& s, const float* scale, void* workspace,
+               size_t workspace_bytes)
     : handle_(handle), pass_(s.pass), workspace_(workspace), workspace_bytes_(workspace_bytes) {
   check(cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   const cudaDataType_t type = s.dtype == DataType::kFp8 ? CUDA_R_8F_E4M3 : CUDA_R_16BF;
@@ -33,6 +37,11 @@ Matmul::Matmul(cublasLtHandle_t handle, const GemmShape& s, void* workspace, siz
       cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof(left)));
   check(cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_TRANSB, &right,
                                        sizeof(right)));
+  if (s.dtype == DataType::kFp8) {
+    for (const auto pointer :
+         {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER})
+      check(cublasLtMatmulDescSetAttribute(operation_, pointer, &scale, sizeof(scale)));
+  }
   left_ = left == CUBLAS_OP_T ? layout(type, s.k, s.n, s.groups) : layout(type, s.n, s.k, s.groups);
   right_ =
       right == CUBLAS_OP_T ? layout(type, s.m, s.k, s.groups) : layout(type, s.k, s.m, s.groups);
@@ -41,12 +50,19 @@ Matmul::Matmul(cublasLtHandle_t handle, const GemmShape& s, void* workspace, siz
   check(cublasLtMatmulPreferenceCreate(&preference));
   check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                              &workspace_bytes, sizeof(workspace_bytes)));
+  std::array<cublasLtMatmulHeuristicResult_t, 8> choices{};
   int found = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      handle, operation_, left_, right_, out_, out_, preference, 1, &choice_, &found);
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle, operation_, left_, right_, out_, out_, preference,
+                                     static_cast<int>(choices.size()), choices.data(), &found);
   cublasLtMatmulPreferenceDestroy(preference);
-  if (status != CUBLAS_STATUS_SUCCESS || found == 0)
-    throw std::runtime_error("cuBLASLt has no kernel for a product");
+  const auto choice = std::find_if(choices.begin(), choices.begin() + found,
+                                   [](const auto& c) { return c.state == CUBLAS_STATUS_SUCCESS; });
+  if (status != CUBLAS_STATUS_SUCCESS || choice == choices.begin() + found) {
+    throw std::runtime_error(std::string("cuBLASLt has no kernel for a product: ") +
+                             cublasLtGetStatusString(status));
+  }
+  choice_ = *choice;
 }
 
 Matmul::~Matmul() {
@@ -56,14 +72,7 @@ Matmul::~Matmul() {
   cublasLtMatmulDescDestroy(operation_);
 }
 
-void Matmul::run(const void* a, const void* b, void* c, const float* scale,
-                 cudaStream_t stream) const {
-  if (scale != nullptr) {
-    check(cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &scale,
-                                         sizeof(scale)));
-    check(cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &scale,
-                                         sizeof(scale)));
-  }
+void Matmul::run(const void* a, const void* b, void* c, cudaStream_t stream) const {
   const float one = 1, keep = pass_ == GemmPass::kWgrad ? 1 : 0;
   check(cublasLtMatmul(handle_, operation_, &one, b, left_, a, right_, &keep, c, out_, c, out_,
                        &choice_.algo, workspace_, workspace_bytes_, stream));

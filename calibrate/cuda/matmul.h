@@ -11,14 +11,16 @@ namespace herdsim::cuda {
 
 class Matmul {
  public:
-  // Takes cuBLASLt's first choice for the shape. Throws: std::runtime_error where it has none.
-  Matmul(cublasLtHandle_t handle, const GemmShape& shape, void* workspace, size_t workspace_bytes);
+  // Takes cuBLASLt's first choice for the shape. `scale` is a float 1 on the device, for fp8.
+  // Throws: std::runtime_error where it has none.
+  Matmul(cublasLtHandle_t handle, const GemmShape& shape, const float* scale, void* workspace,
+         size_t workspace_bytes);
   ~Matmul();
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
-  // a, b, c as the harness's host kernels have them, row by row; `scale` holds a float 1 for fp8.
-  void run(const void* a, const void* b, void* c, const float* scale, cudaStream_t stream) const;
+  // a, b, c as the harness's host kernels have them, row by row.
+  void run(const void* a, const void* b, void* c, cudaStream_t stream) const;
 
  private:
   cublasLtHandle_t handle_;
