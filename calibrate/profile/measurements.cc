@@ -41,6 +41,8 @@ constexpr std::array<Named, 4> kAttentionPasses = {
     {{"forward", 0}, {"fwd", 0}, {"backward", 1}, {"bwd", 1}}};
 constexpr std::array<Named, 4> kMasks = {{{"1", 1}, {"true", 1}, {"0", 0}, {"false", 0}}};
 constexpr std::array<Named, 3> kStreams = {{{"fused", 0}, {"framework", 1}, {"optimizer", 2}}};
+constexpr std::array<Named, 4> kCopies = {
+    {{"to_device", 0}, {"to_host", 1}, {"peer", 2}, {"peer_both_ways", 3}}};
 constexpr std::array<Named, 7> kCollectives = {{{"all_reduce", 0},
                                                 {"all_gather", 1},
                                                 {"reduce_scatter", 2},
@@ -113,6 +115,11 @@ StreamMeasurement stream_row(const Row& row) {
           row.seconds()};
 }
 
+CopyMeasurement copy_row(const Row& row) {
+  return {static_cast<CopyMeasurement::Kind>(row.one_of("copy", kCopies, 0)),
+          Bytes(row.count("bytes")), row.seconds()};
+}
+
 CollectiveMeasurement collective_row(const Row& row, bool has_nodes, bool has_dtype) {
   return {.kind = std::string(kKinds[row.one_of("op", kCollectives, 0)]),
           .ranks = row.count("gpus"),
@@ -134,15 +141,16 @@ Measurements read_measurements_csv(std::string_view text, const std::string& fil
   const bool attention =
       has_all(table, {"kernel", "batch", "seqlen", "q_heads", "kv_heads", "head_dim"});
   const bool stream = has_all(table, {"class", "bytes"});
+  const bool copy = has_all(table, {"copy", "bytes"});
   const bool collective = has_all(table, {"op", "gpus", "bytes"});
-  if (!timed || !(gemm || attention || stream || collective)) {
+  if (!timed || !(gemm || attention || stream || copy || collective)) {
     throw SpecError(
         {{.file = file,
           .line = 1,
           .column = 1,
           .problem = timed ? "the columns fit no kind of measurement" : "no column holds a time",
           .allowed = "latency_ms, time_us or time_s, and dtype,m,n,k or kernel,batch,seqlen,"
-                     "q_heads,kv_heads,head_dim or class,bytes or op,gpus,bytes"}});
+                     "q_heads,kv_heads,head_dim or class,bytes or copy,bytes or op,gpus,bytes"}});
   }
   const bool has_nodes = table.column("nodes").has_value();
   const bool has_dtype = table.column("dtype").has_value();
@@ -154,6 +162,8 @@ Measurements read_measurements_csv(std::string_view text, const std::string& fil
       out.attention.push_back(attention_row(row));
     } else if (stream) {
       out.stream.push_back(stream_row(row));
+    } else if (copy) {
+      out.copy.push_back(copy_row(row));
     } else {
       out.collective.push_back(collective_row(row, has_nodes, has_dtype));
     }

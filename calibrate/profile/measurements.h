@@ -4,11 +4,12 @@
 // Which kind a CSV holds is told by its columns; the order does not matter, others are ignored, and
 // a time is `latency_ms`, `time_us` or `time_s`:
 //
-//   products     dtype,m,n,k[,pass]                                             pass: forward,
-//   dgrad, wgrad attention    kernel,batch,seqlen,q_heads,kv_heads,head_dim[,causal][,pass]  pass:
-//   forward, backward streams      class,bytes class: fused, framework, optimizer collectives
-//   op,gpus,bytes[,nodes][,dtype]                                          bytes: the "size" of
-//   nccl-tests
+//   products      dtype,m,n,k[,pass]              pass: forward, dgrad, wgrad
+//   attention     kernel,batch,seqlen,q_heads,kv_heads,head_dim[,causal][,pass]
+//                                                 pass: forward, backward
+//   streams       class,bytes                     class: fused, framework, optimizer
+//   copies        copy,bytes                      copy: to_device, to_host, peer, peer_both_ways
+//   collectives   op,gpus,bytes[,nodes][,dtype]   bytes: the "size" of nccl-tests
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,13 @@ struct StreamMeasurement {
   double seconds = 0;
 };
 
+struct CopyMeasurement {
+  enum class Kind : uint8_t { kToDevice, kToHost, kPeer, kPeerBothWays };
+  Kind kind = Kind::kToDevice;
+  Bytes size;  // each way
+  double seconds = 0;
+};
+
 struct CollectiveMeasurement {
   std::string kind;  // as CollectiveCurve::kind
   int64_t ranks = 0;
@@ -51,8 +59,11 @@ struct Measurements {
   std::vector<GemmMeasurement> gemm;
   std::vector<AttentionMeasurement> attention;
   std::vector<StreamMeasurement> stream;
+  std::vector<CopyMeasurement> copy;
   std::vector<CollectiveMeasurement> collective;
-  size_t size() const { return gemm.size() + attention.size() + stream.size() + collective.size(); }
+  size_t size() const {
+    return gemm.size() + attention.size() + stream.size() + copy.size() + collective.size();
+  }
 };
 
 // `file` is only named in faults. Throws: SpecError with every fault.

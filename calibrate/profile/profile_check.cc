@@ -59,6 +59,21 @@ class Checker {
         size_band(row.traffic.moved), stream_cost(row.traffic, profile_), row.seconds);
   }
 
+  void add(const CopyMeasurement& row) {
+    using Kind = CopyMeasurement::Kind;
+    constexpr std::array<std::string_view, 4> kNames = {"to the device", "to the host", "to a peer",
+                                                        "to a peer and back"};
+    const std::string kind = fmt::format("copies {}", kNames[static_cast<size_t>(row.kind)]);
+    if (row.kind == Kind::kToDevice || row.kind == Kind::kToHost) {
+      const auto way =
+          row.kind == Kind::kToDevice ? HostDirection::kToDevice : HostDirection::kToHost;
+      return add(kind, size_band(row.size), host_copy_cost(row.size, way, profile_), row.seconds);
+    }
+    const auto way = row.kind == Kind::kPeer ? PeerDirection::kOneWay : PeerDirection::kBothWays;
+    if (profile_.peer_copy[static_cast<size_t>(way)].bytes_per_second.empty()) return skip(kind);
+    add(kind, size_band(row.size), peer_copy_cost(row.size, way, profile_), row.seconds);
+  }
+
   void add(const CollectiveMeasurement& row) {
     const CollectiveCurve* curve = profile_.collective(row.kind, row.ranks, row.nodes);
     if (curve == nullptr) {
@@ -107,6 +122,7 @@ ProfileCheck check_profile(const DeviceProfile& profile, const Measurements& mea
   for (const GemmMeasurement& row : measurements.gemm) checker.add(row);
   for (const AttentionMeasurement& row : measurements.attention) checker.add(row);
   for (const StreamMeasurement& row : measurements.stream) checker.add(row);
+  for (const CopyMeasurement& row : measurements.copy) checker.add(row);
   for (const CollectiveMeasurement& row : measurements.collective) checker.add(row);
   return std::move(checker).result();
 }

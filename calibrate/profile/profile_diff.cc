@@ -165,6 +165,13 @@ void diff_attention(Differ& differ, const AttentionKernel& a, const AttentionKer
   });
 }
 
+void diff_stream(Differ& differ, const std::string& name, const StreamCurve& a,
+                 const StreamCurve& b) {
+  differ.curve(name, a.bytes_per_second, b.bytes_per_second);
+  if (a.bytes_per_second.empty() || b.bytes_per_second.empty()) return;
+  differ.provenance(name, a.provenance, b.provenance);
+}
+
 std::string collective_name(const CollectiveCurve& c) {
   return fmt::format("collective[{}, {} ranks, {} nodes]", c.kind, c.ranks, c.nodes);
 }
@@ -189,16 +196,12 @@ std::vector<ProfileDifference> diff_profiles(const DeviceProfile& first,
         [&](const GemmSurface& a, const GemmSurface& b) { diff_gemm(differ, a, b); });
   match(differ, first.attention, second.attention, kernel_name,
         [&](const AttentionKernel& a, const AttentionKernel& b) { diff_attention(differ, a, b); });
-  for (size_t i = 0; i < kStreamClasses; ++i) {
-    const std::string name = fmt::format("stream[{}]", kStreams[i]);
-    differ.curve(name, first.stream[i].bytes_per_second, second.stream[i].bytes_per_second);
-    differ.provenance(name, first.stream[i].provenance, second.stream[i].provenance);
-  }
-  for (size_t i = 0; i < first.host_copy.size(); ++i) {
-    const std::string name = i == 0 ? "host_to_device" : "device_to_host";
-    differ.curve(name, first.host_copy[i].bytes_per_second, second.host_copy[i].bytes_per_second);
-    differ.provenance(name, first.host_copy[i].provenance, second.host_copy[i].provenance);
-  }
+  for (size_t i = 0; i < kStreamClasses; ++i)
+    diff_stream(differ, fmt::format("stream[{}]", kStreams[i]), first.stream[i], second.stream[i]);
+  diff_stream(differ, "host_to_device", first.host_copy[0], second.host_copy[0]);
+  diff_stream(differ, "device_to_host", first.host_copy[1], second.host_copy[1]);
+  diff_stream(differ, "peer_copy", first.peer_copy[0], second.peer_copy[0]);
+  diff_stream(differ, "peer_copy_both_ways", first.peer_copy[1], second.peer_copy[1]);
   match(differ, first.collectives, second.collectives, collective_name,
         [&](const CollectiveCurve& a, const CollectiveCurve& b) { diff_collective(differ, a, b); });
   return std::move(differ).result();

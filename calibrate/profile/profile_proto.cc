@@ -304,6 +304,9 @@ void read_streams(const profile::Profile& in, const Place& root, DeviceProfile& 
     out.host_copy[0] = read_stream(in.host_to_device(), root.child("host_to_device"));
   if (!in.has_base() || in.has_device_to_host())
     out.host_copy[1] = read_stream(in.device_to_host(), root.child("device_to_host"));
+  if (in.has_peer_copy()) out.peer_copy[0] = read_stream(in.peer_copy(), root.child("peer_copy"));
+  if (in.has_peer_copy_both_ways())
+    out.peer_copy[1] = read_stream(in.peer_copy_both_ways(), root.child("peer_copy_both_ways"));
 }
 
 void read_collectives(const profile::Profile& in, const Place& root, DeviceProfile& out) {

@@ -208,6 +208,12 @@ void write_stream(Writer& out, const StreamCurve& curve) {
   out.close();
 }
 
+void write_copy(Writer& out, std::string_view name, const StreamCurve& curve) {
+  if (curve.bytes_per_second.empty()) return;
+  out.open(name);
+  write_stream(out, curve);
+}
+
 void write_collective(Writer& out, const CollectiveCurve& curve) {
   out.open("collective");
   out.field("kind", upper(curve.kind));
@@ -237,10 +243,10 @@ std::string save_profile_text(const DeviceProfile& profile) {
     out.field("class", kStreamNames[i]);
     write_stream(out, profile.stream[i]);
   }
-  out.open("host_to_device");
-  write_stream(out, profile.host_copy[0]);
-  out.open("device_to_host");
-  write_stream(out, profile.host_copy[1]);
+  write_copy(out, "host_to_device", profile.host_copy[0]);
+  write_copy(out, "device_to_host", profile.host_copy[1]);
+  write_copy(out, "peer_copy", profile.peer_copy[0]);
+  write_copy(out, "peer_copy_both_ways", profile.peer_copy[1]);
   for (const CollectiveCurve& curve : profile.collectives) write_collective(out, curve);
   return std::move(out).text();
 }

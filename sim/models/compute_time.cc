@@ -124,6 +124,12 @@ KernelCost transfer_cost(Bytes amount, const StreamCurve& curve, Bandwidth bound
           .of_peak = Ratio(x / time.seconds() / static_cast<double>(bound.bytes_per_second()))};
 }
 
+// The link's rate is that of the largest copies.
+KernelCost link_copy_cost(Bytes amount, const StreamCurve& curve, const DeviceProfile& profile) {
+  const Bandwidth bound = bytes_per_second(curve.bytes_per_second.points().back().y);
+  return transfer_cost(amount, curve, bound, profile.launch_floor);
+}
+
 // One kernel for all groups: its tiles fill the device like those of one product with the rows of all groups, each rounded
 // up to whole tiles; it is never faster than its operands stream, of which every group has weights of its own.
 KernelCost grouped_gemm_cost(const GemmShape& shape, const DeviceProfile& profile) {
@@ -204,9 +210,11 @@ KernelCost stream_cost(const MemoryTraffic& traffic, const DeviceProfile& profil
 }
 
 KernelCost host_copy_cost(Bytes amount, HostDirection direction, const DeviceProfile& profile) {
-  const StreamCurve& curve = profile.host_copy[static_cast<size_t>(direction)];
-  const Bandwidth bound = bytes_per_second(curve.bytes_per_second.points().back().y);
-  return transfer_cost(amount, curve, bound, profile.launch_floor);
+  return link_copy_cost(amount, profile.host_copy[static_cast<size_t>(direction)], profile);
+}
+
+KernelCost peer_copy_cost(Bytes amount, PeerDirection direction, const DeviceProfile& profile) {
+  return link_copy_cost(amount, profile.peer_copy[static_cast<size_t>(direction)], profile);
 }
 
 }  // namespace herdsim

@@ -48,4 +48,7 @@ KernelCost stream_cost(const MemoryTraffic& traffic, const DeviceProfile& profil
 
 KernelCost host_copy_cost(Bytes amount, HostDirection direction, const DeviceProfile& profile);
 
+// Of `amount` each way. Requires: the profile has that curve.
+KernelCost peer_copy_cost(Bytes amount, PeerDirection direction, const DeviceProfile& profile);
+
 }  // namespace herdsim

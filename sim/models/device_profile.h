@@ -92,6 +92,7 @@ struct StreamCurve {
 constexpr size_t kStreamClasses = 3;  // one a StreamClass, in its order
 
 enum class HostDirection : uint8_t { kToDevice, kToHost };
+enum class PeerDirection : uint8_t { kOneWay, kBothWays };  // both: at the same time
 
 // Bus bandwidth of one collective as nccl-tests defines it, over its "size".
 struct CollectiveCurve {
@@ -135,6 +136,8 @@ struct DeviceProfile {
   TypedVector<AttentionKernelId, AttentionKernel> attention;
   std::array<StreamCurve, kStreamClasses> stream;
   std::array<StreamCurve, 2> host_copy;  // by HostDirection
+  // From one device to another of its node by copy engine, each way, by PeerDirection; empty: not measured.
+  std::array<StreamCurve, 2> peer_copy;
   std::vector<CollectiveCurve> collectives;
 
   FlopRate peak_of(DataType t) const { return peak[static_cast<size_t>(t)]; }

@@ -34,6 +34,9 @@ TEST(Measurements, the_columns_tell_the_kind_in_any_order) {
   EXPECT_EQ(
       read_measurements_csv("class,bytes,time_s\noptimizer,100,1\n", "t").stream[0].traffic.stream,
       StreamClass::kOptimizer);
+  const Measurements copy = read_measurements_csv("time_us,bytes,copy\n2,4096,peer\n", "t");
+  EXPECT_EQ(copy.copy[0].kind, CopyMeasurement::Kind::kPeer);
+  EXPECT_EQ(copy.copy[0].size, Bytes(4096));
   const Measurements collective =
       read_measurements_csv("op,gpus,nodes,bytes,time_us\nalltoall,16,2,1024,9\n", "t");
   EXPECT_EQ(collective.collective[0].kind, "all_to_all");

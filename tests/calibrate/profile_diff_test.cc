@@ -26,6 +26,7 @@ TEST(ProfileDiff, one_changed_number_is_one_difference) {
         Change{"20000, 200000", "20000, 220000", "gemm[bf16]", 1.1},
         Change{"[400, 600]", "[400, 660]", "attention[fa3] forward causal 128", 1.1},
         Change{"[500, 2800]", "[500, 1400]", "stream[fused]", 0.5},
+        Change{"[1, 390]", "[1, 195]", "peer_copy", 0.5},
         Change{"[25, 325]", "[25, 650]", "collective[all_reduce, 8 ranks, 1 nodes]", 2.0},
         Change{"floor_microseconds: 5", "floor_microseconds: 10",
                "attention[fa3] floor_microseconds", 2.0}}) {
@@ -79,6 +80,22 @@ TEST(ProfileCheck, a_profile_predicts_its_own_times_without_error) {
   EXPECT_EQ(check.not_compared, (std::vector<std::string>{"attention kernel torch_flow",
                                                           "all_reduce of 3 ranks on 1 nodes"}));
   EXPECT_EQ(check.extrapolated, 0u);
+}
+
+TEST(ProfileCheck, copies_are_compared_where_the_profile_has_them) {
+  const DeviceProfile profile = load_profile_text(small_profile_text(), "p");
+  using Kind = CopyMeasurement::Kind;
+  Measurements rows;
+  const Bytes size(100000);
+  rows.copy = {
+      {Kind::kToHost, size, host_copy_cost(size, HostDirection::kToHost, profile).time.seconds()},
+      {Kind::kPeer, size, 2 * peer_copy_cost(size, PeerDirection::kOneWay, profile).time.seconds()},
+      {Kind::kPeerBothWays, size, 1}};
+  const ProfileCheck check = check_profile(profile, rows);
+  ASSERT_EQ(check.errors.size(), 4u);  // two kinds, all and one size each
+  for (const ErrorSummary& e : check.errors)
+    EXPECT_NEAR(e.bias, e.group.starts_with("copies to a peer") ? -0.5 : 0.0, 1e-6) << e.group;
+  EXPECT_EQ(check.not_compared, std::vector<std::string>{"copies to a peer and back"});
 }
 
 TEST(ProfileCheck, time_of_a_collective_never_falls_with_its_size) {

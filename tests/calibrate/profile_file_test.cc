@@ -80,6 +80,8 @@ TEST(ProfileFile, what_the_small_file_says_is_what_is_loaded) {
   EXPECT_NEAR(all_reduce->points[1].bus_bandwidth.gigabytes_per_second(), 67.108864 * 1.75 / 0.325,
               1e-3);
   EXPECT_EQ(p.collective("all_reduce", 8, 2), nullptr);
+  EXPECT_NEAR(p.peer_copy[0].bytes_per_second.at(1e6), 390e9, 1);
+  EXPECT_TRUE(p.peer_copy[1].bytes_per_second.empty());
 }
 
 TEST(ProfileFile, an_unknown_name_lists_the_catalogue_and_the_nearest) {
@@ -151,6 +153,10 @@ const Mistake kMistakes[] = {
     {"one rank", "ranks: 8", "ranks: 1", 83, "collective[0].ranks", "1 ranks exchange nothing"},
     {"collective time that falls", "[25, 325]", "[25, 20]", 85, "collective[0].microseconds[1]",
      "20 follows 25"},
+    {"copies of no size", "bytes: [1000, 1000000]\n  gigabytes_per_second: [1, 390]", "", 88,
+     "peer_copy.bytes", "is empty"},
+    {"more bytes to a peer taking less", "[1, 390]", "[1, 3900]", 90,
+     "peer_copy.gigabytes_per_second[1]", "the rate grows"},
     {"unknown field", "sms: 100", "smms: 100", 6, "smms", "unknown field"},
     {"unknown unit", "hbm_gigabytes_per_second", "hbm_gigabits_per_second", 5,
      "hbm_gigabits_per_second", "unknown field"},
@@ -222,7 +228,7 @@ TEST(ProfileFile, mutilated_files_load_or_are_refused) {
   const std::string original = small_profile_text();
   const std::string pieces = "0123456789.-[]{}:,\"\n eE_#nanBF";
   int loaded = 0, refused = 0;
-  for (int round = 0; round < 4000; ++round) {
+  for (int round = 0; round < 5000; ++round) {
     std::string text = original;
     for (size_t edits = 1 + random() % 3; edits > 0 && !text.empty(); --edits) {
       const size_t at = random() % text.size();

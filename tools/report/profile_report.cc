@@ -105,6 +105,27 @@ std::string stream_text(const DeviceProfile& p) {
   return table.text();
 }
 
+// Nothing where none were measured.
+std::string peer_copy_text(const DeviceProfile& p) {
+  if (p.peer_copy[0].bytes_per_second.empty() && p.peer_copy[1].bytes_per_second.empty()) return "";
+  constexpr std::array<std::string_view, 2> kDirections = {"one way", "each way of both"};
+  std::vector<TextTable::Column> columns = {{"copies to a peer"}};
+  const std::array<Bytes, 4> sizes = {kibibytes(64), mebibytes(1), mebibytes(16), mebibytes(256)};
+  for (const Bytes size : sizes) columns.push_back({to_text(size), Align::kRight});
+  TextTable table(std::move(columns));
+  for (size_t i = 0; i < kDirections.size(); ++i) {
+    if (p.peer_copy[i].bytes_per_second.empty()) continue;
+    std::vector<std::string> cells = {std::string(kDirections[i])};
+    for (const Bytes size : sizes) {
+      const KernelCost cost = peer_copy_cost(size, static_cast<PeerDirection>(i), p);
+      const double rate = static_cast<double>(size.count()) / cost.time.seconds();
+      cells.push_back(to_text(bytes_per_second(rate)) + (cost.extrapolated ? "*" : ""));
+    }
+    table.add_row(std::move(cells));
+  }
+  return table.text() + "\n";
+}
+
 std::string collective_text(const DeviceProfile& p) {
   TextTable table({{"collective"},
                    {"ranks", Align::kRight},
@@ -155,6 +176,7 @@ std::string source_text(const DeviceProfile& p) {
   for (size_t i = 0; i < kStreamClasses; ++i)
     add(p.stream[i].provenance, fmt::format("{} streams", kStreams[i]));
   for (const StreamCurve& c : p.host_copy) add(c.provenance, "host copies");
+  for (const StreamCurve& c : p.peer_copy) add(c.provenance, "peer copies");
   for (const CollectiveCurve& c : p.collectives)
     add(c.provenance, c.nodes > 1 ? "collectives across nodes" : "collectives");
   TextTable table({{"evidence"}, {"of"}, {"source", Align::kWrap}});
@@ -171,7 +193,7 @@ std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 *
 std::string profile_show_text(const DeviceProfile& profile) {
   return device_text(profile) + "\n" + gemm_text(profile) +
          "\nAttention with every SM busy, TFLOP/s by tokens\n" + attention_text(profile) + "\n" +
-         stream_text(profile) + "\n" + collective_text(profile) + "\n" + source_text(profile);
+         stream_text(profile) + "\n" + peer_copy_text(profile) + collective_text(profile) + "\n" + source_text(profile);
 }
 
 std::string profile_check_text(const DeviceProfile& profile, const ProfileCheck& check) {
