@@ -31,6 +31,13 @@ struct CopyProbe {
   Bytes bytes;
 };
 
+// Between two devices of this process, by copy engine: `bytes` one way, or as many each way at
+// once.
+struct PeerCopyProbe {
+  Bytes bytes;
+  bool both_ways = false;
+};
+
 // The product, while something else goes on beside it on `sms` multiprocessors: what a transfer
 // costs compute. A collective of all ranks where `collective` names its kind; else a copy in the
 // memory of one device.
@@ -48,15 +55,19 @@ struct PeakProbe {};
 constexpr double kPeakProbeFlops = 1 << 28;  // of one run
 
 using Probe = std::variant<GemmShape, AttentionShape, MemoryTraffic, CollectiveProbe, CopyProbe,
-                           SharingProbe, LaunchProbe, PeakProbe>;
+                           PeerCopyProbe, SharingProbe, LaunchProbe, PeakProbe>;
 
 // Text that tells probes apart and sorts them by kind: "gemm fp32 dgrad 512 512 512".
 std::string probe_key(const Probe& probe);
+
+// What holds a device's clock down.
+enum class Slowdown : uint8_t { kNone, kPower, kHeat };
 
 struct Sample {
   double seconds = 0;    // of one run
   double clock_mhz = 0;  // while it ran; 0: not known
   double watts = 0;      // of the board, likewise
+  Slowdown slowdown = Slowdown::kNone;
 };
 
 // What stands in the database and in the profile's provenance.
@@ -68,6 +79,9 @@ struct DeviceFacts {
   double watts = 0;        // of the board; 0: not known
   double memory_rate = 0;  // bytes a second, of a data sheet; 0: the fastest stream measured
   double peak_flops = 0;   // dense, of a data sheet; 0: the measured peak
+  double host_rate = 0;    // bytes a second of the link to the host, each way; 0: not known
+  double peer_rate = 0;    // of that to another device of the node, likewise
+  std::string peer_link;   // what that is: "NVLink"; empty where there is no other device
   bool has_fp8 = false;    // products in it
   DataType product_type = DataType::kBf16;  // what its products really compute in
   std::vector<std::string> attention_kernels;

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <variant>
 
+#include "calibrate/harness/benchmark_series.h"
 #include "calibrate/profile/collective_time.h"
 
 namespace herdsim {
@@ -45,6 +46,9 @@ struct KeyOf {
   std::string operator()(const CopyProbe& c) const {
     return fmt::format("copy {} {}", c.to_device ? "to_device" : "to_host", c.bytes.count());
   }
+  std::string operator()(const PeerCopyProbe& c) const {
+    return fmt::format("peer_copy {} {}", c.both_ways ? "both_ways" : "one_way", c.bytes.count());
+  }
   std::string operator()(const SharingProbe& s) const {
     return fmt::format("sharing {}{}{} {}", s.collective, s.collective.empty() ? "" : " ", s.sms,
                        (*this)(s.product));
@@ -65,20 +69,51 @@ ProbeResult measure(Backend& backend, const CalibrationPlan& plan, const Probe& 
   const double once = backend.time(prepared, 1).seconds;
   const double repeats = once > 0 ? plan.rule.least_seconds_a_sample / once : 1000;
   const auto runs = static_cast<int64_t>(std::clamp(std::ceil(repeats), 1.0, 1e6));
+  const std::string name = probe_key(probe);
+  const ProbeWork work = work_of(probe, backend.ranks());
+  const double sampling_begins = plan.clock();
+  double seconds_a_sample = std::max(once * static_cast<double>(runs), 1e-9);
+  ProbeResult result{.probe = probe};
   std::vector<Sample> samples;
-  SeriesSummary summary;
-  StopReason reason = StopReason::kGoOn;
-  while (reason == StopReason::kGoOn) {
-    samples.push_back(backend.time(prepared, runs));
-    summary = summarize(samples);
-    // Clocks differ between ranks, and all must stop together.
-    reason = stop_reason(summary, backend.agree(plan.clock() - begin), plan.rule);
+  while (true) {
+    const double spent = plan.clock() - begin;
+    const StopReason reason = stop_reason(result.summary, spent, plan.rule);
+    const int64_t wanted = reason == StopReason::kGoOn
+                               ? next_batch(result.summary, spent, seconds_a_sample, plan.rule)
+                               : 0;
+    // Clocks differ between ranks, the device's as well: the leader says when all stop.
+    const auto batch = static_cast<int64_t>(backend.agree(static_cast<double>(wanted)));
+    if (batch == 0) {
+      result.stopped = stop_reason_text(reason, result.summary.slowdown);
+      break;
+    }
+    const SampleBatch taken =
+        time_by_benchmark(name, work, batch, [&] { return backend.time(prepared, runs); });
+    samples.insert(samples.end(), taken.samples.begin(), taken.samples.end());
+    result.summary = summarize(samples);
+    result.flops_per_second = taken.flops_per_second;
+    result.bytes_per_second = taken.bytes_per_second;
+    seconds_a_sample =
+        std::max((plan.clock() - sampling_begins) / static_cast<double>(samples.size()), 1e-9);
   }
   backend.release(prepared);
-  return {.probe = probe, .summary = summary, .stopped = stop_reason_text(reason)};
+  return result;
 }
 
-// The result, or why there is none.
+// The device can do nothing any more.
+struct DeviceLost : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void recover(Backend& backend, const std::string& fault) {
+  try {
+    backend.recover();
+  } catch (const std::runtime_error& error) {
+    throw DeviceLost(fault + "; " + error.what());
+  }
+}
+
+// The result, or why there is none. Throws: DeviceLost; with several processes what time() throws.
 std::variant<ProbeResult, std::string> try_to_measure(Backend& backend, const CalibrationPlan& plan,
                                                       const Probe& probe) {
   std::optional<int> prepared;
@@ -90,8 +125,9 @@ std::variant<ProbeResult, std::string> try_to_measure(Backend& backend, const Ca
   }
   if (!backend.all(prepared.has_value())) {
     if (prepared) backend.release(*prepared);
-    backend.recover();
-    return fault.empty() ? "failed on another rank" : fault;
+    if (fault.empty()) fault = "failed on another rank";
+    recover(backend, fault);
+    return fault;
   }
   if (!backend.alone()) return measure(backend, plan, probe, *prepared);
   try {
@@ -99,7 +135,7 @@ std::variant<ProbeResult, std::string> try_to_measure(Backend& backend, const Ca
   } catch (const std::runtime_error& error) {
     fault = error.what();
     backend.release(*prepared);
-    backend.recover();
+    recover(backend, fault);
     return fault;
   }
 }
@@ -180,6 +216,11 @@ std::vector<Probe> grid(const DeviceFacts& facts, int64_t ranks, double largest_
     for (const bool to_device : {true, false})
       probes.emplace_back(CopyProbe{to_device, Bytes(bytes)});
   }
+  const Bytes largest_to_peer = std::min(largest_bytes, gibibytes(1));
+  for (int64_t bytes = 1 << 10; bytes <= largest_to_peer.count(); bytes *= step) {
+    for (const bool both_ways : {false, true})
+      probes.emplace_back(PeerCopyProbe{Bytes(bytes), both_ways});
+  }
   // Products of several waves of tiles; alone they are above.
   constexpr int64_t kSeveralWaves = 2048;
   for (const int64_t size : sizes) {
@@ -227,7 +268,12 @@ CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan) {
   for (size_t i = 0; i < plan.probes.size(); ++i) {
     const Probe& probe = plan.probes[i];
     if (std::string reason = backend.why_not(probe); !reason.empty()) {
-      out.refused.push_back(probe_key(probe) + ": " + reason);
+      out.refused.push_back({probe_key(probe), reason});
+      continue;
+    }
+    const std::string key = stored_key(backend, probe);
+    if (backend.agree(plan.store != nullptr && plan.store->was_lost_at(key) ? 1 : 0) > 0) {
+      out.refused.push_back({probe_key(probe), "an earlier call lost the device at it"});
       continue;
     }
     std::optional<ProbeResult> result = kept(backend, plan, probe);
@@ -236,15 +282,20 @@ CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan) {
       continue;
     }
     if (!result) {
-      auto outcome = try_to_measure(backend, plan, probe);
+      std::variant<ProbeResult, std::string> outcome;
+      try {
+        outcome = try_to_measure(backend, plan, probe);
+      } catch (const DeviceLost&) {
+        if (plan.store != nullptr) plan.store->put_lost_at(key);
+        throw;
+      }
       if (const auto* fault = std::get_if<std::string>(&outcome)) {
-        out.failed.push_back(probe_key(probe) + ": " + *fault);
+        out.failed.push_back({probe_key(probe), *fault});
         continue;
       }
       result = std::move(std::get<ProbeResult>(outcome));
       ++measured;
-      if (plan.store != nullptr)
-        plan.store->put({stored_key(backend, probe), result->summary, result->stopped});
+      if (plan.store != nullptr) plan.store->put({key, result->summary, result->stopped});
     }
     out.results.push_back(std::move(*result));
     if (!plan.on_progress) continue;
@@ -256,7 +307,9 @@ CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan) {
          .seconds = spent,
          .seconds_left = std::min(pace * static_cast<double>(plan.probes.size() - i - 1),
                                   std::max(plan.most_seconds - spent, 0.0)),
-         .probe = probe_key(probe)});
+         .probe = probe_key(probe),
+         .flops_per_second = out.results.back().flops_per_second,
+         .bytes_per_second = out.results.back().bytes_per_second});
   }
   return out;
 }

@@ -15,12 +15,16 @@ struct ProbeResult {
   SeriesSummary summary;
   std::string stopped;
   bool kept = false;  // found in the database
+  // What it did a second, by the mean of the last batch of samples; 0 where it is kept, or does
+  // none.
+  double flops_per_second = 0, bytes_per_second = 0;
 };
 
 struct CalibrationProgress {
   size_t done = 0, probes = 0;
-  double seconds = 0, seconds_left = 0;  // at the pace of what was measured so far
-  std::string probe;                     // the one that was just done
+  double seconds = 0, seconds_left = 0;               // at the pace of what was measured so far
+  std::string probe;                                  // the one that was just done
+  double flops_per_second = 0, bytes_per_second = 0;  // of it, as in ProbeResult
 };
 
 struct CalibrationPlan {
@@ -32,18 +36,24 @@ struct CalibrationPlan {
   std::function<void(const CalibrationProgress&)> on_progress;  // may be empty
 };
 
+struct NotMeasured {
+  std::string probe;  // probe_key()
+  std::string reason;
+};
+
 struct CalibrationResult {
   std::vector<ProbeResult> results;
-  std::vector<std::string> refused;  // probes that the device cannot do, with the reason
-  // Probes that the device was asked to do and failed at, with the reason. They are not kept: the
-  // next call tries them again.
-  std::vector<std::string> failed;
+  std::vector<NotMeasured> refused;  // probes that the device cannot do
+  // Probes that the device was asked to do and failed at. They are not kept: the next call tries
+  // them again.
+  std::vector<NotMeasured> failed;
   size_t left = 0;  // probes that the time did not reach, neither measured nor kept
 };
 
 // Each probe once, in order, until the time is over; what is kept in the store costs none and is
 // always taken. A probe that fails leaves the others alone, while the device can still do anything.
-// Throws: what the store throws and Backend::recover; what was measured before is kept. With
+// Throws: what the store throws and Backend::recover; what was measured before is kept, and the
+// next call with that store refuses the probe at which the device was lost. With
 // several processes also what Backend::time throws, since the others wait in it.
 CalibrationResult calibrate(Backend& backend, const CalibrationPlan& plan);
 

@@ -10,11 +10,8 @@
 #include "calibrate/fit/collective_fit.h"
 #include "calibrate/fit/gemm_fit.h"
 #include "calibrate/fit/isotonic.h"
-#include "calibrate/profile/collective_time.h"
 #include "calibrate/profile/error_summary.h"
 #include "sim/base/error.h"
-#include "sim/base/table.h"
-#include "sim/base/text.h"
 #include "sim/models/compute_time.h"
 
 namespace herdsim {
@@ -226,14 +223,26 @@ class Builder {
       profile_.stream[i].provenance = measured("streams");
       if (!own) profile_.stream[i].provenance.evidence = Evidence::kAssumed;
     }
+    copies(at[0]);
+  }
+
+  void copies(const std::map<double, double>& fused_streams) {
     std::array<std::map<double, double>, 2> copies;
     for (const auto& [copy, seconds] : of<CopyProbe>())
       copies[copy.to_device ? 0 : 1][as_double(copy.bytes)] = seconds;
     for (size_t i = 0; i < 2; ++i) {
       const bool own = !copies[i].empty();
-      profile_.host_copy[i].bytes_per_second = rates_over(own ? copies[i] : at[0], floor_);
+      profile_.host_copy[i].bytes_per_second = rates_over(own ? copies[i] : fused_streams, floor_);
       profile_.host_copy[i].provenance = measured("copies");
       if (!own) profile_.host_copy[i].provenance.evidence = Evidence::kAssumed;
+    }
+    std::array<std::map<double, double>, 2> to_peer;
+    for (const auto& [copy, seconds] : of<PeerCopyProbe>())
+      to_peer[copy.both_ways ? 1 : 0][as_double(copy.bytes)] = seconds;
+    for (size_t i = 0; i < 2; ++i) {
+      if (to_peer[i].empty()) continue;
+      profile_.peer_copy[i] = {rates_over(to_peer[i], floor_),
+                               measured("copies by " + backend_.facts().peer_link)};
     }
   }
 
@@ -283,74 +292,11 @@ class Builder {
   double floor_ = 0;
 };
 
-// What a probe reached and what it can reach, in its unit.
-struct Rate {
-  double value = 0, bound = 0;
-  std::string_view unit;
-};
-
-struct RateOf {
-  const DeviceProfile& profile;
-  int64_t ranks;
-  double seconds;
-
-  Rate flops(Flops work) const {
-    return {work.count() / seconds * 1e-9, profile.peak_of(DataType::kBf16).per_second() * 1e-9,
-            "GFLOP/s"};
-  }
-  Rate bytes(double moved) const {
-    return {moved / seconds * 1e-9, profile.hbm_bandwidth.gigabytes_per_second(), "GB/s"};
-  }
-  Rate operator()(const GemmShape& g) const { return flops(g.flops()); }
-  Rate operator()(const AttentionShape& a) const { return flops(a.flops()); }
-  Rate operator()(const MemoryTraffic& s) const { return bytes(as_double(s.moved)); }
-  // Links between ranks are not known here; through memory nothing passes faster than memory.
-  Rate operator()(const CollectiveProbe& c) const {
-    return bytes(as_double(c.bytes) * bus_factor(c.kind, c.ranks > 0 ? c.ranks : ranks));
-  }
-  Rate operator()(const CopyProbe& c) const { return bytes(as_double(c.bytes)); }
-  Rate operator()(const SharingProbe& s) const { return flops(s.product.flops()); }
-  Rate operator()(const LaunchProbe& /*launch*/) const { return {}; }
-  Rate operator()(const PeakProbe& /*peak*/) const { return flops(Flops(kPeakProbeFlops)); }
-};
-
 }  // namespace
 
 DeviceProfile profile_of_results(const ProfileRequest& request, const Backend& backend,
                                  const CalibrationResult& calibration) {
   return Builder(request, backend, calibration).build();
-}
-
-std::string verdict_table(const DeviceProfile& profile, int64_t ranks,
-                          const CalibrationResult& calibration) {
-  TextTable table({{"probe"},
-                   {"time", Align::kRight},
-                   {"rate", Align::kRight},
-                   {"bound", Align::kRight},
-                   {"of it", Align::kRight},
-                   {"spread", Align::kRight},
-                   {"samples", Align::kRight},
-                   {"clock", Align::kRight},
-                   {"power", Align::kRight},
-                   {"stopped"}});
-  for (const ProbeResult& r : calibration.results) {
-    const Rate rate = std::visit(RateOf{profile, ranks, r.summary.seconds}, r.probe);
-    const bool has_rate = rate.bound > 0;
-    table.add_row(
-        {probe_key(r.probe), to_text(seconds_rounded_up(r.summary.seconds)),
-         has_rate ? fmt::format("{:.4g} {}", rate.value, rate.unit) : "",
-         has_rate ? fmt::format("{:.4g}", rate.bound) : "",
-         has_rate ? fmt::format("{:.0f} %", 100 * rate.value / rate.bound) : "",
-         fmt::format("{:.1f} %", 100 * r.summary.spread), fmt::format("{}", r.summary.samples),
-         r.summary.clock_mhz > 0 ? fmt::format("{:.0f} MHz", r.summary.clock_mhz) : "",
-         r.summary.watts > 0 ? fmt::format("{:.0f} W", r.summary.watts) : "",
-         r.stopped + (r.kept ? ", kept" : "") +
-             (r.summary.throttled > 0 ? fmt::format(", {} throttled", r.summary.throttled) : "")});
-  }
-  std::string text = table.text();
-  for (const std::string& refused : calibration.refused) text += "not measured: " + refused + "\n";
-  for (const std::string& failed : calibration.failed) text += "failed: " + failed + "\n";
-  return text;
 }
 
 }  // namespace herdsim

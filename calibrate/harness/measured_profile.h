@@ -1,4 +1,4 @@
-// Results of a calibration as a profile, and each beside what the device can do at most.
+// Results of a calibration as a profile.
 //
 // Products become the efficiency surface of calibrate/fit, other curves keep what was measured,
 // made to never take less time for more work. What no probe measured is taken from its nearest kin
@@ -22,10 +22,5 @@ struct ProfileRequest {
 // and backward, no stream or no launch.
 DeviceProfile profile_of_results(const ProfileRequest& request, const Backend& backend,
                                  const CalibrationResult& calibration);
-
-// One line a probe: time, rate, the physical bound and the share of it, how the series was.
-// Requires: `profile` is made of these results.
-std::string verdict_table(const DeviceProfile& profile, int64_t ranks,
-                          const CalibrationResult& calibration);
 
 }  // namespace herdsim

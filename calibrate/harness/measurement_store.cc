@@ -92,6 +92,10 @@ MeasurementStore::MeasurementStore(const std::string& path, const std::string& d
         " throttled INTEGER NOT NULL, clock_mhz REAL NOT NULL, watts REAL NOT NULL,"
         " stopped TEXT NOT NULL, PRIMARY KEY (device, probe)); COMMIT");
   }
+  // Files of before have none.
+  db.run(
+      "CREATE TABLE IF NOT EXISTS losses (device TEXT NOT NULL, probe TEXT NOT NULL,"
+      " PRIMARY KEY (device, probe))");
 }
 
 MeasurementStore::~MeasurementStore() = default;
@@ -137,6 +141,21 @@ void MeasurementStore::put(const StoredMeasurement& m) {
   if (sqlite3_step(s.handle) != SQLITE_DONE) {
     throw std::runtime_error(database_->path + ": " + sqlite3_errmsg(database_->handle));
   }
+}
+
+bool MeasurementStore::was_lost_at(const std::string& probe) const {
+  Statement s(database_->handle, "SELECT 1 FROM losses WHERE device = ?1 AND probe = ?2");
+  s.bind(1, device_);
+  s.bind(2, probe);
+  return sqlite3_step(s.handle) == SQLITE_ROW;
+}
+
+void MeasurementStore::put_lost_at(const std::string& probe) {
+  Statement s(database_->handle, "INSERT OR REPLACE INTO losses VALUES (?1, ?2)");
+  s.bind(1, device_);
+  s.bind(2, probe);
+  if (sqlite3_step(s.handle) != SQLITE_DONE)
+    throw std::runtime_error(database_->path + ": " + sqlite3_errmsg(database_->handle));
 }
 
 }  // namespace herdsim

@@ -34,6 +34,10 @@ class MeasurementStore {
   // On the disk when it returns. Throws: std::runtime_error where it cannot be written.
   void put(const StoredMeasurement& measurement);
 
+  // Probes after which the device could do nothing any more: whoever goes on leaves them out.
+  bool was_lost_at(const std::string& probe) const;
+  void put_lost_at(const std::string& probe);
+
  private:
   struct Database;
   std::unique_ptr<Database> database_;

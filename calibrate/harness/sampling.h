@@ -21,8 +21,9 @@ struct SeriesSummary {
   double spread = 0;          // MAD over median
   double relative_error = 0;  // of the median
   int64_t samples = 0;
-  int64_t throttled = 0;            // of them, at a lowered clock
-  double clock_mhz = 0, watts = 0;  // medians of all samples; 0: not known
+  int64_t throttled = 0;                // of them, at a lowered clock
+  double clock_mhz = 0, watts = 0;      // medians of all samples; 0: not known
+  Slowdown slowdown = Slowdown::kNone;  // of most samples
 };
 
 // Requires: at least one sample.
@@ -38,7 +39,16 @@ struct StoppingRule {
 };
 
 enum class StopReason : uint8_t { kGoOn, kPrecise, kOutOfSamples, kOutOfTime };
+// Requires of both: so_far.samples is the number of samples taken; 0 before the first.
 StopReason stop_reason(const SeriesSummary& so_far, double seconds_spent, const StoppingRule& rule);
-std::string stop_reason_text(StopReason reason);
+// And what slowed most samples, if anything: "precise, at the power limit".
+std::string stop_reason_text(StopReason reason, Slowdown slowdown = Slowdown::kNone);
+
+// Samples to take before stop_reason() is asked again: as many as the rule wants at least, then as
+// many as would make the median precise if the spread stays (it goes with 1 / sqrt(n)), at most as
+// many as there are, and none beyond the rule's samples and time. Requires: stop_reason() is kGoOn;
+// `seconds_a_sample`, with all that goes around one, is above 0.
+int64_t next_batch(const SeriesSummary& so_far, double seconds_spent, double seconds_a_sample,
+                   const StoppingRule& rule);
 
 }  // namespace herdsim

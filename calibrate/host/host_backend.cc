@@ -63,6 +63,7 @@ struct SizesOf {
   BufferSizes operator()(const CopyProbe& c) const {
     return {{c.bytes.count() / 4 + 1, c.bytes.count() / 4 + 1}, 0};
   }
+  BufferSizes operator()(const PeerCopyProbe& /*refused*/) const { return {}; }
   BufferSizes operator()(const SharingProbe& s) const { return (*this)(s.product); }
   BufferSizes operator()(const LaunchProbe& /*launch*/) const { return {{4, 4}, 0}; }
   BufferSizes operator()(const PeakProbe& /*peak*/) const { return {{1}, 0}; }
@@ -109,6 +110,7 @@ struct RunOn {
   void operator()(const CopyProbe& c) const {
     std::memcpy(p.at(1), p.at(0), static_cast<size_t>(c.bytes.count()));
   }
+  void operator()(const PeerCopyProbe& /*refused*/) const {}
   void operator()(const SharingProbe& /*refused*/) const {}
   void operator()(const LaunchProbe& /*launch*/) const { scale_stream(p.span(0), p.span(1)); }
   void operator()(const PeakProbe& /*peak*/) const { *p.at(0) = burn_flops(kPeakProbeFlops); }
@@ -141,6 +143,8 @@ class HostBackend : public Backend {
         c != nullptr && c->ranks > 0 && c->ranks < peers_.ranks()) {
       return "collectives on the host are of all ranks";
     }
+    if (std::holds_alternative<PeerCopyProbe>(probe))
+      return "a processor has no copy engine; send_recv is what passes between ranks";
     if (std::holds_alternative<SharingProbe>(probe)) return "a processor has no SMs to share";
     if (const auto* g = std::get_if<GemmShape>(&probe);
         g != nullptr && g->dtype == DataType::kFp8) {

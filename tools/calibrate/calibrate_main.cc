@@ -14,6 +14,7 @@
 
 #include "calibrate/harness/calibration.h"
 #include "calibrate/harness/measured_profile.h"
+#include "calibrate/harness/verdict.h"
 #include "calibrate/host/host_backend.h"
 #include "calibrate/peers/peers.h"
 #include "calibrate/profile/profile_file.h"
@@ -91,13 +92,19 @@ StoppingRule rule_of(bool quick) {
   return {.relative_error = 0.02, .least_samples = 5, .most_samples = 50, .most_seconds = 0.4};
 }
 
+std::string rate_text(const CalibrationProgress& p) {
+  if (p.flops_per_second > 0) return fmt::format(", {:.4g} TFLOP/s", p.flops_per_second * 1e-12);
+  if (p.bytes_per_second > 0) return fmt::format(", {:.4g} GB/s", p.bytes_per_second * 1e-9);
+  return "";
+}
+
 // A line that is written over while there is a terminal to see it; else, as in a log, one now and
 // then.
 void show_progress(const CalibrationProgress& p) {
   if (isatty(STDERR_FILENO) != 0) {
-    std::fprintf(stderr, "\r%zu of %zu probes, %.0f s, about %.0f s left: %-50.50s", p.done,
-                 p.probes, p.seconds, p.seconds_left, p.probe.c_str());
-    if (p.done == p.probes) std::fprintf(stderr, "\r%110s\r", "");
+    std::fprintf(stderr, "\r%zu of %zu probes, %.0f s, about %.0f s left: %-60.60s", p.done,
+                 p.probes, p.seconds, p.seconds_left, (p.probe + rate_text(p)).c_str());
+    if (p.done == p.probes) std::fprintf(stderr, "\r%120s\r", "");
     return;
   }
   constexpr size_t kEvery = 50;
@@ -169,7 +176,7 @@ int run_calibration(const CalibrateOptions& o, Peers& peers) {
   // What cannot be read back must not be written.
   load_profile_text(text, o.output);
   write_profile(o.output, text);
-  std::fputs(verdict_table(profile, backend->ranks(), result).c_str(), stdout);
+  std::fputs(verdict_table(profile, *backend, result).c_str(), stdout);
   const auto kept = std::count_if(result.results.begin(), result.results.end(),
                                   [](const ProbeResult& r) { return r.kept; });
   std::printf("%zu probes: %zu measured now, %zu kept from %s\n%s: the profile\n",

@@ -5,11 +5,15 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
+#include <sstream>
 
+#include "calibrate/harness/benchmark_series.h"
 #include "calibrate/harness/calibration.h"
 #include "calibrate/harness/measured_profile.h"
+#include "calibrate/harness/verdict.h"
 #include "calibrate/profile/profile_file.h"
 #include "sim/base/error.h"
 #include "sim/base/rng.h"
@@ -58,6 +62,17 @@ TEST(Sampling, throttled_samples_are_counted_and_left_out_while_they_are_few) {
   EXPECT_DOUBLE_EQ(summarize(samples).seconds, 1.5);
 }
 
+TEST(Sampling, says_what_slowed_most_samples) {
+  std::vector<Sample> samples(3, {1.0, 1980, 690, Slowdown::kPower});
+  samples.resize(6, {1.0, 1980, 690, Slowdown::kNone});
+  EXPECT_EQ(summarize(samples).slowdown, Slowdown::kNone);
+  samples.push_back({1.0, 1980, 690, Slowdown::kPower});
+  EXPECT_EQ(summarize(samples).slowdown, Slowdown::kPower);
+  EXPECT_EQ(stop_reason_text(StopReason::kPrecise, Slowdown::kPower),
+            "precise, at the power limit");
+  EXPECT_EQ(stop_reason_text(StopReason::kOutOfTime), "out of time");
+}
+
 TEST(Sampling, stops_when_precise_and_else_when_out_of_samples_or_time) {
   const StoppingRule rule{
       .relative_error = 0.01, .least_samples = 5, .most_samples = 20, .most_seconds = 1};
@@ -70,6 +85,62 @@ TEST(Sampling, stops_when_precise_and_else_when_out_of_samples_or_time) {
   EXPECT_EQ(stop_reason(at(0.5, 20), 0, rule), StopReason::kOutOfSamples);
   EXPECT_EQ(stop_reason(at(0.5, 2), 9, rule), StopReason::kGoOn);
   EXPECT_EQ(stop_reason(at(0.5, 3), 9, rule), StopReason::kOutOfTime);
+}
+
+TEST(Sampling, asks_for_as_many_as_precision_needs_and_time_allows) {
+  const StoppingRule rule{
+      .relative_error = 0.01, .least_samples = 5, .most_samples = 100, .most_seconds = 1};
+  const auto at = [](double error, int64_t samples) {
+    return SeriesSummary{.seconds = 1, .relative_error = error, .samples = samples};
+  };
+  EXPECT_EQ(next_batch({}, 0, 1e-3, rule), 5);
+  // A fifth less precise: 20 x 1.2^2 = 28.8 of them.
+  EXPECT_EQ(next_batch(at(0.012, 20), 0, 1e-3, rule), 9);
+  EXPECT_EQ(next_batch(at(0.5, 20), 0, 1e-3, rule), 20) << "at most as many as there are";
+  EXPECT_EQ(next_batch(at(0.0100001, 20), 0, 1e-3, rule), 1);
+  EXPECT_EQ(next_batch(at(0.5, 90), 0, 1e-3, rule), 10) << "at most as many as the rule allows";
+  EXPECT_EQ(next_batch(at(0.5, 20), 0.5, 0.1, rule), 5) << "as many as the time allows";
+  EXPECT_EQ(next_batch({}, 0.9, 10, rule), 3) << "three, however long they take";
+  EXPECT_EQ(next_batch(at(0.5, 1), 0.9, 10, rule), 2);
+}
+
+TEST(BenchmarkSeries, counts_what_the_device_tells_and_not_what_the_clock_says) {
+  int calls = 0;
+  const SampleBatch batch =
+      time_by_benchmark("gemm bf16 (a+b)* [", {.flops = 6e12, .bytes = 3e9}, 3,
+                        [&] { return Sample{.seconds = 1.0 + calls++, .clock_mhz = 1980}; });
+  EXPECT_EQ(calls, 3);
+  ASSERT_EQ(batch.samples.size(), 3u);
+  EXPECT_DOUBLE_EQ(batch.samples[2].seconds, 3);
+  EXPECT_DOUBLE_EQ(batch.samples[2].clock_mhz, 1980);
+  // Of 1, 2 and 3 seconds, though the test takes none.
+  EXPECT_DOUBLE_EQ(batch.mean_seconds, 2);
+  EXPECT_DOUBLE_EQ(batch.flops_per_second, 3e12);
+  EXPECT_DOUBLE_EQ(batch.bytes_per_second, 1.5e9);
+}
+
+TEST(BenchmarkSeries, throws_what_the_device_threw_and_runs_again_in_the_same_process) {
+  int calls = 0;
+  const auto breaks = [&]() -> Sample {
+    if (++calls == 2) throw std::runtime_error("unplugged");
+    return {.seconds = 1};
+  };
+  try {
+    time_by_benchmark("p", {}, 5, breaks);
+    ADD_FAILURE() << "took samples of a broken device";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "unplugged");
+  }
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(time_by_benchmark("p", {}, 5, breaks).samples.size(), 5u);
+}
+
+TEST(BenchmarkSeries, says_nothing) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  time_by_benchmark("p", {.flops = 1}, 2, [] { return Sample{.seconds = 1e-3}; });
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(MeasurementStore, keeps_what_it_was_given_by_device_and_probe) {
@@ -132,6 +203,9 @@ class ScriptedBackend : public Backend {
               .multiprocessors = multiprocessors,
               .memory_rate = 1e11,
               .peak_flops = 1e12,
+              .host_rate = 2.5e10,
+              .peer_rate = 5e10,
+              .peer_link = "a wire",
               .attention_kernels = {"own"}};
   }
   const DeviceFacts& facts() const override { return facts_; }
@@ -141,6 +215,7 @@ class ScriptedBackend : public Backend {
   bool leads() const override { return true; }
   bool alone() const override { return true; }
   std::string why_not(const Probe& probe) const override {
+    if (std::holds_alternative<PeerCopyProbe>(probe) && ranks_ == 1) return "one of them";
     const auto* c = std::get_if<CollectiveProbe>(&probe);
     return c != nullptr && c->kind == "all_to_all" ? "nobody wrote it" : "";
   }
@@ -179,6 +254,8 @@ class ScriptedBackend : public Backend {
       return 5e-6 + static_cast<double>(c->bytes.count()) / 1e10;
     if (const auto* c = std::get_if<CopyProbe>(&probe))
       return kLaunch + static_cast<double>(c->bytes.count()) / 2e10;
+    if (const auto* c = std::get_if<PeerCopyProbe>(&probe))
+      return kLaunch + static_cast<double>(c->bytes.count()) / (c->both_ways ? 3e10 : 4e10);
     if (const auto* s = std::get_if<SharingProbe>(&probe)) {
       const double lost = s->collective.empty() ? kLost : kLostToCollectives;
       return law(s->product) / (1 - lost * static_cast<double>(s->sms) / kMultiprocessors);
@@ -228,6 +305,11 @@ TEST(Calibration, a_killed_one_goes_on_and_measures_nothing_twice) {
             19);
   EXPECT_EQ(whole.prepared + 19, result.results.size());
   EXPECT_EQ(result.results.size() + result.refused.size(), probes);
+  // The one that broke the device is not tried again.
+  EXPECT_EQ(
+      std::count_if(result.refused.begin(), result.refused.end(),
+                    [](const NotMeasured& n) { return n.reason.find("lost") != n.reason.npos; }),
+      1);
   ScriptedBackend idle;
   calibrate(idle, plan_with(&store));
   EXPECT_EQ(idle.prepared, 0u);
@@ -259,11 +341,13 @@ TEST(Calibration, a_probe_that_fails_leaves_the_others_alone_and_is_tried_again)
   const CalibrationPlan plan = plan_with(&store);
   const CalibrationResult first = calibrate(backend, plan);
   ASSERT_FALSE(first.failed.empty());
-  for (const std::string& failed : first.failed)
-    EXPECT_NE(failed.find("64: no engine"), std::string::npos) << failed;
+  for (const NotMeasured& failed : first.failed) {
+    EXPECT_TRUE(failed.probe.ends_with(" 64")) << failed.probe;
+    EXPECT_EQ(failed.reason, "no engine");
+  }
   EXPECT_EQ(first.results.size() + first.refused.size() + first.failed.size(), plan.probes.size());
   const DeviceProfile profile = profile_of_results({"scripted", "test"}, backend, first);
-  EXPECT_NE(verdict_table(profile, 2, first).find("failed: attention"), std::string::npos);
+  EXPECT_NE(verdict_table(profile, backend, first).find("failed: attention"), std::string::npos);
   backend.fails_at_attention = false;
   backend.prepared = 0;
   EXPECT_TRUE(calibrate(backend, plan).failed.empty());
@@ -358,7 +442,7 @@ TEST(MeasuredProfile, gives_the_scripted_law_back_and_survives_a_file) {
   ASSERT_NE(curve, nullptr);
   EXPECT_EQ(curve->provenance.evidence, Evidence::kMeasured);
   EXPECT_EQ(profile.collective("all_to_all", 2, 1), nullptr);
-  const std::string table = verdict_table(made, 2, result);
+  const std::string table = verdict_table(made, backend, result);
   EXPECT_NE(table.find("not measured: collective all_to_all"), std::string::npos);
 }
 
@@ -404,6 +488,62 @@ TEST(Calibration, shares_only_products_that_it_measures_alone) {
     }
     EXPECT_GE(shared, 8u);
   }
+}
+
+// The cells of a verdict, by the probe that its line begins with.
+std::vector<std::string> verdict_of(const std::string& table, const std::string& probe) {
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(probe + " ")) continue;
+    std::istringstream words(line.substr(probe.size()));
+    return {std::istream_iterator<std::string>(words), {}};
+  }
+  return {};
+}
+
+TEST(MeasuredProfile, keeps_copies_between_devices_and_shows_them_beside_the_link) {
+  ScriptedBackend backend;
+  const CalibrationResult result = calibrate(backend, plan_with(nullptr));
+  const DeviceProfile made = profile_of_results({"scripted", "test"}, backend, result);
+  const DeviceProfile profile = load_profile_text(save_profile_text(made), "p");
+  for (const bool both : {false, true}) {
+    const KernelCost cost = peer_copy_cost(
+        mebibytes(10), both ? PeerDirection::kBothWays : PeerDirection::kOneWay, profile);
+    const double wanted = ScriptedBackend::law(PeerCopyProbe{mebibytes(10), both});
+    EXPECT_NEAR(cost.time.seconds() / wanted, 1, 0.02) << both;
+    EXPECT_EQ(cost.evidence, Evidence::kMeasured);
+  }
+  EXPECT_NE(profile.peer_copy[0].provenance.source.find("by a wire"), std::string::npos);
+  const std::string table = verdict_table(made, backend, result);
+  // time and unit, rate and unit, bound
+  EXPECT_EQ(verdict_of(table, "peer_copy one_way 67108864").at(4), "50") << table;
+  EXPECT_EQ(verdict_of(table, "copy to_device 1048576").at(4), "25") << table;
+  EXPECT_EQ(verdict_of(table, "collective all_reduce 65536").at(4), "50") << table;
+  EXPECT_EQ(verdict_of(table, "stream fused 1048576").at(4), "100") << table;
+  EXPECT_NE(table.find("copies to a peer went by a wire"), std::string::npos);
+
+  ScriptedBackend lone(1000000, 1, 1);
+  CalibrationPlan plan = plan_with(nullptr);
+  plan.probes = default_probes(lone.facts(), 1, 1e9, mebibytes(64), true);
+  const CalibrationResult without = calibrate(lone, plan);
+  const DeviceProfile none = profile_of_results({"scripted", "test"}, lone, without);
+  EXPECT_TRUE(none.peer_copy[0].bytes_per_second.empty());
+  EXPECT_NE(verdict_table(none, lone, without)
+                .find("not measured: peer_copy one_way 1024 and 9 more: one of them\n"),
+            std::string::npos)
+      << verdict_table(none, lone, without);
+}
+
+TEST(MeasuredProfile, bounds_fp8_by_the_peak_of_fp8) {
+  ScriptedBackend backend;
+  CalibrationPlan plan = plan_with(nullptr);
+  GemmShape narrow{.m = 512, .n = 512, .k = 512, .dtype = DataType::kFp8};
+  plan.probes.emplace_back(narrow);
+  const CalibrationResult result = calibrate(backend, plan);
+  const DeviceProfile made = profile_of_results({"scripted", "test"}, backend, result);
+  const std::string table = verdict_table(made, backend, result);
+  EXPECT_EQ(verdict_of(table, "gemm fp8 forward 512 512 512").at(4), "2002") << table;
+  EXPECT_EQ(verdict_of(table, "gemm bf16 forward 512 512 512").at(4), "1001") << table;
 }
 
 TEST(MeasuredProfile, says_what_is_missing_instead_of_inventing_it) {
