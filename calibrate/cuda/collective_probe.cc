@@ -2,7 +2,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <optional>
 
 #include "calibrate/cuda/cuda_kernels.h"
 #include "calibrate/cuda/endless_copy.h"
@@ -99,6 +98,7 @@ class CollectiveOfRanks : public PreparedProbe {
   CollectiveOfRanks(const ProbeRoom& room, const Collective& collective)
       : running_(*room.groups, collective, 0, &LocalGpu::stream),
         checks_(collective.bytes <= size_t{16} << 20) {}
+  bool can_wait() const override { return false; }
   void run() override { running_.enqueue_once(); }
   void check_result() const override {
     if (checks_) running_.check_result();
@@ -112,19 +112,19 @@ class CollectiveOfRanks : public PreparedProbe {
 class ProductBesideCopy : public PreparedProbe {
  public:
   ProductBesideCopy(const ProbeRoom& room, const SharingProbe& sharing)
-      : product_(prepare_product(room, sharing.product)), blocks_(static_cast<int>(sharing.sms)) {}
+      : product_(prepare_product(room, sharing.product)), copy_(static_cast<int>(sharing.sms)) {}
+  bool can_wait() const override { return false; }
   void run() override { product_->run(); }
   void check_result() const override { product_->check_result(); }
-  void begin(int64_t /*runs*/) override { copy_.emplace(blocks_); }
+  void begin(int64_t /*runs*/) override { copy_.start(); }
   bool end() override {
-    copy_.reset();
+    copy_.stop();
     return true;
   }
 
  private:
   std::unique_ptr<PreparedProbe> product_;
-  int blocks_;
-  std::optional<EndlessCopy> copy_;
+  EndlessCopy copy_;
 };
 
 // On every GPU's transfer stream as many collectives as outlast the products of the first GPU.
@@ -143,6 +143,7 @@ class ProductBesideCollective : public PreparedProbe {
     cudaEventDestroy(last_);
   }
 
+  bool can_wait() const override { return false; }
   void run() override { product_->run(); }
   void check_result() const override { product_->check_result(); }
 

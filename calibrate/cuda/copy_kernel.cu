@@ -1,4 +1,4 @@
-// Apart from the kernels that end: tests run those on the processor.
+// Kernels that end when the host says so; apart from those that end by themselves, which tests run on the processor.
 #include "calibrate/cuda/cuda_kernels.h"
 
 namespace herdsim::cuda {
@@ -23,7 +23,17 @@ __global__ void __launch_bounds__(kCopyThreads, 1)
   }
 }
 
+// One thread, whose patience ends: what the host does meanwhile may itself wait for the device.
+constexpr long long kPatience = 2'000'000'000;  // clocks
+__global__ void hold_kernel(const volatile int* go) {
+  const long long begin = clock64();
+  while (*go == 0 && clock64() - begin < kPatience) {
+  }
+}
+
 }  // namespace
+
+void hold_until(const int* go, Stream stream) { hold_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(go); }
 
 void copy_until(const void* from, void* to, size_t bytes, int blocks, const int* stop, int* started, Stream stream) {
   cudaFuncSetAttribute(copy_until_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kCopyShared);

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "calibrate/cuda/cuda_kernels.h"
+#include "calibrate/cuda/gpu_facts.h"
 #include "calibrate/cuda/gpu_monitor.h"
 #include "calibrate/cuda/kernel_references.h"
 #include "calibrate/cuda/prepared_probe.h"
+#include "calibrate/cuda/stream_hold.h"
 #include "sim/base/error.h"
 
 namespace herdsim {
@@ -20,19 +21,6 @@ using cuda::DeviceMemory;
 using cuda::LocalGpu;
 
 constexpr size_t kWorkspace = size_t{64} << 20;
-
-// Dense bf16 peaks of the boards: NVIDIA's data sheets (vendor).
-struct BoardPeak {
-  std::string_view name;
-  double flops;
-};
-constexpr std::array<BoardPeak, 7> kBoards = {{{"H100 PCIe", 756e12},
-                                               {"H100 NVL", 835e12},
-                                               {"H100", 989.4e12},
-                                               {"H200", 989.4e12},
-                                               {"GB200", 2500e12},
-                                               {"B200", 2250e12},
-                                               {"A100", 312e12}}};
 
 // One process has all GPUs that it sees; each of several has one, by its place on the node.
 std::vector<LocalGpu> gpus_of(const Peers& peers, int visible) {
@@ -57,6 +45,7 @@ struct Prepare {
   Made operator()(const MemoryTraffic& s) const { return cuda::prepare_stream(room, s); }
   Made operator()(const CollectiveProbe& c) const { return cuda::prepare_collective(room, c); }
   Made operator()(const CopyProbe& c) const { return cuda::prepare_copy(room, c); }
+  Made operator()(const PeerCopyProbe& c) const { return cuda::prepare_peer_copy(room, c); }
   Made operator()(const SharingProbe& s) const { return cuda::prepare_sharing(room, s); }
   Made operator()(const LaunchProbe& /*launch*/) const { return cuda::prepare_launch(room); }
   Made operator()(const PeakProbe& /*refused*/) const { return cuda::prepare_launch(room); }
@@ -65,13 +54,11 @@ struct Prepare {
 class CudaBackend : public Backend {
  public:
   CudaBackend(Peers& peers, int visible) : peers_(peers), gpus_(gpus_of(peers, visible)) {
-    check(cudaSetDevice(gpus_.front().device));
-    cudaDeviceProp properties{};
-    check(cudaGetDeviceProperties(&properties, gpus_.front().device));
-    std::array<char, 32> bus{};
-    check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), gpus_.front().device));
-    monitor_.emplace(bus.data());
-    read_facts(properties);
+    const int device = gpus_.front().device;
+    check(cudaSetDevice(device));
+    monitor_.emplace(cuda::pci_bus_id(device));
+    facts_ = cuda::gpu_facts(*monitor_, device);
+    if (gpus_.size() > 1) cuda::add_peer_link(*monitor_, device, gpus_[1].device, facts_);
     for (auto gpu = gpus_.rbegin(); gpu != gpus_.rend(); ++gpu) {
       int lowest = 0, highest = 0;
       check(cudaSetDevice(gpu->device));
@@ -81,6 +68,7 @@ class CudaBackend : public Backend {
       check(cudaEventCreate(&gpu->begin));
       check(cudaEventCreate(&gpu->end));
     }
+    hold_.emplace();
     groups_.emplace(peers, gpus_, ranks());
     room_ = {.stream = gpus_.front().stream, .workspace_bytes = kWorkspace, .groups = &*groups_};
     check(cublasLtCreate(&room_.blas));
@@ -128,7 +116,13 @@ class CudaBackend : public Backend {
     const bool of_several = std::holds_alternative<CollectiveProbe>(probe) ||
                             (sharing != nullptr && !sharing->collective.empty());
     if (of_several && ranks() == 1) return "one GPU";
+    if (std::holds_alternative<PeerCopyProbe>(probe) && gpus_.size() == 1) {
+      return ranks() == 1 ? "one GPU"
+                          : "each process has one GPU; one process that sees several copies";
+    }
     if (const auto* a = std::get_if<AttentionShape>(&probe)) {
+      if (cudnnGetVersion() < 90600)
+        return "cuDNN before 9.6 leaves the clearing of sums to its caller";
       if (a->mask_fraction != 1 && a->mask_fraction != 0.5) return "masks are full or causal";
       if (a->mask_fraction < 1 && a->query_tokens != a->kv_tokens)
         return "a causal mask is of as many queries as keys";
@@ -159,9 +153,10 @@ class CudaBackend : public Backend {
     }
     if (!peers_.all(made != nullptr)) throw std::runtime_error(fault);
     made->run();
+    check(cudaGetLastError());
     finish();
     made->check_result();
-    prepared_.push_back(std::move(made));
+    prepared_.push_back({std::move(made)});
     return static_cast<int>(prepared_.size()) - 1;
   }
 
@@ -169,13 +164,13 @@ class CudaBackend : public Backend {
   Sample time(int id, int64_t runs) override {
     constexpr int kTries = 4;
     for (int attempt = 0; attempt < kTries; ++attempt) {
-      const auto [sample, covered] = series(*prepared_[static_cast<size_t>(id)], runs);
+      const auto [sample, covered] = series(prepared_[static_cast<size_t>(id)], runs);
       if (peers_.all(covered)) return sample;
     }
     throw std::runtime_error("what goes on beside a product ends before it");
   }
 
-  void run(int id) override { prepared_[static_cast<size_t>(id)]->run(); }
+  void run(int id) override { prepared_[static_cast<size_t>(id)].probe->run(); }
 
   void finish() override {
     for (auto gpu = gpus_.rbegin(); gpu != gpus_.rend(); ++gpu) {
@@ -183,7 +178,7 @@ class CudaBackend : public Backend {
       check(cudaStreamSynchronize(gpu->stream));
     }
   }
-  void release(int id) override { prepared_[static_cast<size_t>(id)].reset(); }
+  void release(int id) override { prepared_[static_cast<size_t>(id)].probe.reset(); }
 
   void recover() override {
     for (auto gpu = gpus_.rbegin(); gpu != gpus_.rend(); ++gpu) {
@@ -203,54 +198,58 @@ class CudaBackend : public Backend {
     if (s != nullptr && !s->collective.empty()) groups_->of(ranks(), static_cast<int>(s->sms));
   }
 
-  void read_facts(const cudaDeviceProp& properties) {
-    const int device = gpus_.front().device;
-    int driver = 0, runtime = 0, nccl = 0, clock_khz = 0, bus_bits = 0;
-    check(cudaDriverGetVersion(&driver));
-    check(cudaRuntimeGetVersion(&runtime));
-    check(ncclGetVersion(&nccl));
-    cudaDeviceGetAttribute(&clock_khz, cudaDevAttrMemoryClockRate, device);
-    cudaDeviceGetAttribute(&bus_bits, cudaDevAttrGlobalMemoryBusWidth, device);
-    facts_ = {.name = properties.name,
-              .software = fmt::format("driver {}, CUDA {}.{}, cuBLASLt {}, cuDNN {}, NCCL {}",
-                                      monitor_->driver(), runtime / 1000, runtime % 1000 / 10,
-                                      cublasLtGetVersion(), cudnnGetVersion(), nccl),
-              .memory = Bytes(static_cast<int64_t>(properties.totalGlobalMem)),
-              .multiprocessors = properties.multiProcessorCount,
-              .watts = monitor_->power_limit(),
-              // Two transfers a clock.
-              .memory_rate = 2.0 * clock_khz * 1e3 * bus_bits / 8,
-              .has_fp8 = properties.major * 10 + properties.minor >= 89,
-              .attention_kernels = {"cudnn9"}};
-    for (const BoardPeak& board : kBoards) {
-      if (facts_.name.find(board.name) == std::string::npos) continue;
-      facts_.peak_flops = board.flops;
-      break;
-    }
-  }
+  struct Prepared {
+    std::unique_ptr<cuda::PreparedProbe> probe;
+    double seconds_a_run = 0;  // as last timed
+  };
 
-  // Of one run, and whether what goes on beside it outlasted it.
-  std::pair<Sample, bool> series(cuda::PreparedProbe& probe, int64_t runs) {
+  // Of one run, and whether what goes on beside it outlasted it. Short kernels are put into the
+  // stream while it waits, some at a time, or the processor that launches them would be timed.
+  std::pair<Sample, bool> series(Prepared& prepared, int64_t runs) {
+    constexpr double kShort = 50e-6;
+    constexpr int64_t kHeldRuns = 64;
+    cuda::PreparedProbe& probe = *prepared.probe;
+    const bool held =
+        probe.can_wait() && prepared.seconds_a_run > 0 && prepared.seconds_a_run < kShort;
     finish();
     peers_.barrier();
     probe.begin(runs);
-    for (const LocalGpu& gpu : gpus_) check(cudaEventRecord(gpu.begin, gpu.stream));
-    for (int64_t i = 0; i < runs; ++i) probe.run();
-    check(cudaGetLastError());
-    for (const LocalGpu& gpu : gpus_) check(cudaEventRecord(gpu.end, gpu.stream));
-    // While it runs: afterwards the clock is an idle one's.
-    const double clock = monitor_->clock_mhz(), watts = monitor_->power();
-    finish();
+    double seconds = 0;
+    Sample sample;
+    for (int64_t left = runs; left > 0;) {
+      const int64_t now = held ? std::min(left, kHeldRuns) : left;
+      left -= now;
+      if (held) hold_->keep(gpus_.front().stream);
+      for (const LocalGpu& gpu : gpus_) check(cudaEventRecord(gpu.begin, gpu.stream));
+      for (int64_t i = 0; i < now; ++i) probe.run();
+      check(cudaGetLastError());
+      for (const LocalGpu& gpu : gpus_) check(cudaEventRecord(gpu.end, gpu.stream));
+      hold_->let_go();
+      // While it runs: afterwards the clock is an idle one's.
+      if (left == 0) {
+        sample = {.clock_mhz = monitor_->clock_mhz(),
+                  .watts = monitor_->power(),
+                  .slowdown = monitor_->slowdown()};
+      }
+      finish();
+      seconds += slowest_seconds();
+    }
     const bool covered = probe.end();
+    prepared.seconds_a_run = seconds / static_cast<double>(runs);
+    sample.seconds =
+        peers_.most(prepared.seconds_a_run / static_cast<double>(probe.kernels_a_run()));
+    return {sample, covered};
+  }
+
+  // Between its events, of the slowest GPU of this process.
+  double slowest_seconds() const {
     double slowest = 0;
     for (const LocalGpu& gpu : gpus_) {
       float milliseconds = 0;
       check(cudaEventElapsedTime(&milliseconds, gpu.begin, gpu.end));
       slowest = std::max(slowest, milliseconds * 1e-3);
     }
-    const auto kernels = static_cast<double>(runs * probe.kernels_a_run());
-    return {{.seconds = peers_.most(slowest / kernels), .clock_mhz = clock, .watts = watts},
-            covered};
+    return slowest;
   }
 
   Peers& peers_;
@@ -260,8 +259,23 @@ class CudaBackend : public Backend {
   std::optional<cuda::CollectiveGroups> groups_;
   cuda::ProbeRoom room_;
   DeviceMemory workspace_, one_;
-  std::vector<std::unique_ptr<cuda::PreparedProbe>> prepared_;
+  std::optional<cuda::StreamHold> hold_;
+  std::vector<Prepared> prepared_;
 };
+
+std::string why_no_device(cudaError_t status) {
+  if (status == cudaSuccess) return "none is visible";
+  int driver = 0, runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  if (driver == 0) return "no NVIDIA driver is here";
+  const auto version = [](int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); };
+  if (status == cudaErrorInsufficientDriver) {
+    return fmt::format("the driver is for CUDA {}, this program for {}", version(driver),
+                       version(runtime));
+  }
+  return cudaGetErrorString(status);
+}
 
 }  // namespace
 
@@ -269,11 +283,9 @@ std::unique_ptr<Backend> make_cuda_backend(Peers& peers) {
   int gpus = 0;
   const cudaError_t status = cudaGetDeviceCount(&gpus);
   if (status != cudaSuccess || gpus == 0) {
-    throw SpecError(
-        {{.field = "--backend",
-          .problem = std::string("no CUDA device: ") +
-                     (status != cudaSuccess ? cudaGetErrorString(status) : "none is visible"),
-          .allowed = "host, which measures this machine's processor"}});
+    throw SpecError({{.field = "--backend",
+                      .problem = "no CUDA device: " + why_no_device(status),
+                      .allowed = "host, which measures this machine's processor"}});
   }
   return std::make_unique<CudaBackend>(peers, gpus);
 }

@@ -1,4 +1,5 @@
-// Launchers of the own kernels, callable from C++. Sizes count elements; a row is one token.
+// Launchers of the own kernels, callable from C++. Sizes count elements; a row is one token, of an
+// even width.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +33,8 @@ void cross_entropy(void* logits, const int32_t* targets, float* loss, size_t row
 // *started. Both are in host memory that the device reads.
 void copy_until(const void* from, void* to, size_t bytes, int blocks, const int* stop, int* started,
                 Stream stream);
+// Keeps a stream until *go is not 0, or for about a second. In host memory that the device reads.
+void hold_until(const int* go, Stream stream);
 // fp32 master copy and moments, bf16 gradient and parameter.
 void fused_adam(void* parameter, const void* gradient, float* master, float* m, float* v,
                 size_t count, Stream stream);

@@ -13,24 +13,30 @@ constexpr std::chrono::seconds kPatience(1);
 
 }  // namespace
 
-EndlessCopy::EndlessCopy(int multiprocessors) : from_(kBytes), to_(kBytes) {
+EndlessCopy::EndlessCopy(int multiprocessors)
+    : multiprocessors_(multiprocessors), from_(kBytes), to_(kBytes) {
   // Of the highest priority, as NCCL's kernels are, so that its blocks are placed first.
   int lowest = 0, highest = 0;
   check(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest));
   void* host = nullptr;
   check(cudaHostAlloc(&host, sizeof(Flags), cudaHostAllocMapped));
-  auto* flags = new (host) Flags;
-  flags_ = flags;
-  copy_until(from_.get(), to_.get(), kBytes, multiprocessors, &flags->stop, &flags->started,
+  flags_ = new (host) Flags;
+  fill_random(from_.get(), kBytes / 2, 1, stream_);
+}
+
+void EndlessCopy::start() {
+  stop();
+  flags_->stop = 0;
+  flags_->started = 0;
+  auto* flags = const_cast<Flags*>(flags_);
+  copy_until(from_.get(), to_.get(), kBytes, multiprocessors_, &flags->stop, &flags->started,
              stream_);
   check(cudaGetLastError());
   const auto begin = std::chrono::steady_clock::now();
-  while (flags_->started < multiprocessors) {
+  while (flags_->started < multiprocessors_) {
     if (std::chrono::steady_clock::now() - begin < kPatience) continue;
     stop();
-    cudaStreamDestroy(stream_);
-    cudaFreeHost(host);
     throw std::runtime_error("a copy beside products does not start");
   }
 }

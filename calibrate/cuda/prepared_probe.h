@@ -17,6 +17,9 @@ class PreparedProbe {
   virtual void run() = 0;
   // That the probe stands for; the time of a run is shared among them.
   virtual int64_t kernels_a_run() const { return 1; }
+  // Whether runs may be put into the stream while it waits: only kernels of one GPU, at most a
+  // dozen a run. A copy or a collective may wait for the device itself.
+  virtual bool can_wait() const { return true; }
   // After a run. Throws: std::runtime_error where it computed something else than double precision
   // does.
   virtual void check_result() const {}
@@ -43,6 +46,8 @@ std::unique_ptr<PreparedProbe> prepare_attention(const ProbeRoom& room,
                                                  const AttentionShape& shape);
 std::unique_ptr<PreparedProbe> prepare_stream(const ProbeRoom& room, const MemoryTraffic& traffic);
 std::unique_ptr<PreparedProbe> prepare_copy(const ProbeRoom& room, const CopyProbe& copy);
+// Requires: two GPUs.
+std::unique_ptr<PreparedProbe> prepare_peer_copy(const ProbeRoom& room, const PeerCopyProbe& copy);
 std::unique_ptr<PreparedProbe> prepare_launch(const ProbeRoom& room);
 std::unique_ptr<PreparedProbe> prepare_collective(const ProbeRoom& room, const CollectiveProbe& c);
 std::unique_ptr<PreparedProbe> prepare_sharing(const ProbeRoom& room, const SharingProbe& sharing);
