@@ -182,7 +182,10 @@ class HostBackend : public Backend {
     for (float& v : noise) v = static_cast<float>(random.uniform() - 0.5);
     for (const int64_t n : sizes.floats) {
       std::vector<float> buffer(static_cast<size_t>(n * prepared->copies));
-      for (size_t i = 0; i < buffer.size(); ++i) buffer[i] = noise[i % noise.size()];
+      for (size_t at = 0; at < buffer.size(); at += noise.size()) {
+        const size_t count = std::min(noise.size(), buffer.size() - at);
+        std::memcpy(buffer.data() + at, noise.data(), count * sizeof(float));
+      }
       prepared->buffers.push_back(std::move(buffer));
       prepared->strides.push_back(n);
     }
