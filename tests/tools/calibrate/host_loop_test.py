@@ -1,15 +1,24 @@
 #!/usr/bin/env python3
 """Measures this machine, predicts a small data-parallel training loop on two ranks from what it measured, runs that very
-loop with MPI and BLAS, and prints both. What it asserts is loose: machines that run tests are shared and noisy.
+loop with MPI and BLAS, and prints both, five times over: each loop beside the probes just before it. The goal is a median
+within 15 %. Where others take the cores it says nothing: probes are medians of milliseconds, which a busy machine leaves alone
+more often than not, and a step is their sum, of seconds, which it never does. Then what others took is said and the test skips.
 usage: host_loop_test.py SOURCE_DIR PROGRAMS"""
+import os
 import pathlib
 import re
+import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 SKIPPED = 77
+ROUNDS = 5
+GOAL = 0.15
+QUIET = 0.1  # of all cores, at most, while the loop runs
 
 
 def run(*command):
@@ -17,6 +26,13 @@ def run(*command):
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def others_seconds():
+    """Processor time of everything but this test's children, since the machine started; of them, since this test did."""
+    user, nice, system, idle, waiting, *rest = (int(n) for n in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:8])
+    own = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK") - own.ru_utime - own.ru_stime
 
 
 def main():
@@ -46,10 +62,25 @@ def main():
                                  capture_output=True, text=True)
         assert refused.returncode == 2 and "no SQLite database" in refused.stderr, refused
         assert foreign.read_text().startswith("not a database")
-        answer = run(*mpi, calibrate, "replay", scenario, "--backend", "host", "--profile", profile, "--steps", "5")
-        print(answer)
-        predicted, measured = (float(re.search(rf"{word}\s+([0-9.]+) s", answer).group(1)) for word in ("predicted", "measured"))
-        assert 0.2 < predicted / measured < 5, answer
+        differences, shares = [], []
+        for turn in range(ROUNDS):
+            if turn > 0:  # the first has been measured
+                profile = pathlib.Path(folder) / f"host{turn}.textproto"
+                run(*measure[:-1], profile)
+            began, others = time.monotonic(), others_seconds()
+            answer = run(*mpi, calibrate, "replay", scenario, "--backend", "host", "--profile", profile, "--steps", "5")
+            predicted, measured = (float(re.search(rf"{word}\s+([0-9.]+) s", answer).group(1))
+                                   for word in ("predicted", "measured"))
+            shares.append((others_seconds() - others) / (time.monotonic() - began) / os.cpu_count())
+            differences.append(predicted / measured - 1)
+            print(f"predicted {predicted:.4f} s, measured {measured:.4f} s, difference {differences[-1]:+.1%}; "
+                  f"others took {shares[-1]:.0%} of the cores", flush=True)
+        median, busy = statistics.median(differences), statistics.median(shares)
+        print(f"median difference {median:+.1%}: {'within' if abs(median) <= GOAL else 'beyond'} {GOAL:.0%}")
+        if busy > QUIET:
+            print(f"skipped: others took {busy:.0%} of the cores, which says nothing of the prediction")
+            return SKIPPED
+        assert abs(median) <= GOAL, differences
     return 0
 
 
