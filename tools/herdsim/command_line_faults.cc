@@ -40,7 +40,7 @@ std::optional<Fault> unknown_word(int argc, const char* const* argv, const Comma
       fault.field = name.substr(0, 80);
       fault.problem = fmt::format("is no option of 'herdsim {}'", command.name);
       fault.allowed = fmt::format("{}", fmt::join(known, ", "));
-      fault.nearest = nearest_name(name, known);
+      if (name.starts_with("--")) fault.nearest = nearest_name(name, known);  // letters are all near
       return fault;
     }
     if (++operands <= command.most_operands) continue;

@@ -189,7 +189,7 @@ TEST(BadInput, what_is_wrong_with_a_command_line_is_named) {
   const auto said = [](const std::vector<std::string>& line) { return run_command(line).err; };
   EXPECT_THAT(said({"step", "llama3-8b-1024", "--threads", "4"}),
               testing::StartsWith("--threads: is no option of 'herdsim step'; allowed: -h, --help, --set"));
-  EXPECT_THAT(said({"step", "llama3-8b-1024", "--sed", "4"}), HasSubstr("did you mean \"--seed\"?"));
+  EXPECT_THAT(said({"step", "llama3-8b-1024", "--trce", "x"}), HasSubstr("did you mean \"--trace\"?"));
   EXPECT_THAT(said({"step", "llama3-8b-1024", "--set", "--x", "other"}),
               HasSubstr("\"other\" is one operand too many; allowed: herdsim step [OPTIONS] SCENARIO"));
   EXPECT_THAT(said({"step", "llama3-8b-1024", "--format", "xml"}),
