@@ -10,10 +10,13 @@ std::string named(std::string_view name, std::string_view again) {
 int append_qkv(const BlockBuilder& b, int at, std::string_view again, bool from_latents = false) {
   std::vector<Kernel> kernels;
   for (const Product& product : b.k.qkv()) kernels.push_back(b.k.forward(product, b.k.tokens()));
+  for (const Product& product : b.k.qkv()) {
+    b.k.append_forward_casts(kernels, product, b.k.tokens(), LayerKernels::Gathered::kYes);
+  }
   kernels.push_back(b.k.elementwise("rope", b.spec.software.forward, 0.2));
   if (!b.spec.model.is_latent()) {
-    return b.t.gather_then(named("qkv", again), b.spec.gathered_activation(), std::move(kernels),
-                           {at});
+    const Bytes input = b.spec.gathered_activation() * b.k.gathers(b.k.attention_readers());
+    return b.t.gather_then(named("qkv", again), input, std::move(kernels), {at});
   }
   if (!from_latents) {
     at = b.t.compute(named("latents", again), {b.k.forward(b.k.latents(), b.spec.local_tokens())},
@@ -38,16 +41,20 @@ int append_ring(const BlockBuilder& b, AttentionPass pass, int at) {
   AttentionShape other = own;
   other.kv_tokens = (own.kv_tokens + 1) / 2;
   other.mask_fraction = 2 * own.mask_fraction;
+  const int64_t repeats = b.spec.software.ring_repeats_kv ? own.heads / own.kv_heads : 1;
   // Backward, the gradients of K and V travel with them.
-  const Bytes piece = b.k.keys_and_values() / cp * (forward ? 1 : 2);
-  // The output so far and the new piece, with their log-sum-exps: read twice, written once.
-  const double merged = 6.0 * static_cast<double>(b.k.tokens() * b.k.proj().in);
+  const Bytes piece = b.k.keys_and_values() * repeats / cp * (forward ? 1 : 2);
+  const auto queries = static_cast<double>(b.k.tokens() * b.k.proj().in);
+  const double keys_and_values = static_cast<double>(piece.count()) / (forward ? 2 : 4);
+  // Beside each piece but a rank's own.
+  const double merged = forward ? b.spec.software.ring_merge_bytes * queries
+                                : b.spec.software.ring_gradient_bytes * (queries + keys_and_values);
   int arrived = at, done = at;
   for (int64_t i = 0; i < cp; ++i) {
     const int next =
         i + 1 < cp ? b.t.context(CollectiveKind::kSendRecv, piece, {arrived}) : kBefore;
     std::vector<Kernel> kernels = {b.k.attention(i == 0 ? own : other)};
-    if (i > 0 && forward) {
+    if (i > 0 && merged > 0) {
       kernels.push_back(b.k.stream("merge", merged, b.spec.software.forward.stream));
     }
     done = b.t.compute(forward ? "attention" : "attention backward", std::move(kernels),
@@ -97,6 +104,7 @@ int append_attention_forward(const BlockBuilder& b, int at, const AttentionParts
   Kernel projection = b.k.forward(b.k.proj(), b.k.tokens());
   projection.repeats = parts.projection;
   kernels.push_back(std::move(projection));
+  b.k.append_forward_casts(kernels, b.k.proj(), b.k.tokens(), LayerKernels::Gathered::kNo);
   return b.t.then_reduce(named("attention, proj", again), b.spec.scattered_activation(),
                          std::move(kernels), {at});
 }
@@ -105,7 +113,8 @@ int append_attention_backward(const BlockBuilder& b, int at, BackwardPart part) 
   const bool latent = b.spec.model.is_latent();
   ColumnRowBlock block{.row = b.k.proj(),
                        .columns = b.k.qkv(),
-                       .input = latent ? b.spec.model.latent_width() : b.spec.model.hidden};
+                       .input = latent ? b.spec.model.latent_width() : b.spec.model.hidden,
+                       .readers = b.k.attention_readers()};
   if (latent) block.source = b.k.latents();
   std::vector<Kernel> attention = b.k.attention_with_copies(AttentionPass::kBackward);
   const Kernel rope = b.k.elementwise("rope", b.spec.software.backward, 0.2);

@@ -17,7 +17,8 @@ struct ColumnRowBlock {
   std::vector<Kernel> middle;
   std::function<int(int)> after_middle;
   std::vector<Product> columns;
-  int64_t input = 0;  // channels that the column products take, gathered
+  int64_t input = 0;    // channels that the column products take, gathered
+  int64_t readers = 1;  // products that take them, where the model has these apart
   // What made that input from this rank's tokens, if anything did (latents).
   std::optional<Product> source;
 };

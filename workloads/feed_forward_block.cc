@@ -19,11 +19,16 @@ int append_mlp_forward(const BlockBuilder& b, int at, bool shared, const FeedFor
   const Kernel activation =
       b.k.activation(b.spec.software.forward, static_cast<double>(b.k.tokens()), down.in);
   if (parts.up <= 0) return b.t.compute(named("activation", again), {activation}, {at});
-  at = b.t.gather_then(named("gate, up, activation", again), b.spec.gathered_activation(),
-                       {share_of(b.k.forward(up, b.k.tokens()), parts.up), activation}, {at});
+  std::vector<Kernel> kernels = {share_of(b.k.forward(up, b.k.tokens()), parts.up)};
+  b.k.append_forward_casts(kernels, up, b.k.tokens(), LayerKernels::Gathered::kYes);
+  kernels.push_back(activation);
+  const Bytes input = b.spec.gathered_activation() * b.k.gathers(b.k.feed_forward_readers());
+  at = b.t.gather_then(named("gate, up, activation", again), input, std::move(kernels), {at});
   if (!parts.down) return at;
-  return b.t.then_reduce(named("down", again), b.spec.scattered_activation(),
-                         {b.k.forward(down, b.k.tokens())}, {at});
+  kernels = {b.k.forward(down, b.k.tokens())};
+  b.k.append_forward_casts(kernels, down, b.k.tokens(), LayerKernels::Gathered::kNo);
+  return b.t.then_reduce(named("down", again), b.spec.scattered_activation(), std::move(kernels),
+                         {at});
 }
 
 int append_mlp_backward(const BlockBuilder& b, int at, bool shared, BackwardPart part) {
@@ -34,7 +39,8 @@ int append_mlp_backward(const BlockBuilder& b, int at, bool shared, BackwardPart
        .middle = {b.k.activation(b.spec.software.backward, static_cast<double>(b.k.tokens()),
                                  down.in)},
        .columns = {b.k.up(shared)},
-       .input = b.spec.model.hidden});
+       .input = b.spec.model.hidden,
+       .readers = b.k.feed_forward_readers()});
 }
 
 // Routed experts of one rank.

@@ -51,6 +51,42 @@ void LayerKernels::append_wgrad(std::vector<Kernel>& kernels, const Product& p,
   kernels.push_back(stream(p.name + " accumulate", accumulated, spec_.software.gradient_stream));
 }
 
+void LayerKernels::append_forward_casts(std::vector<Kernel>& kernels, const Product& p,
+                                        int64_t rows, Gathered input) const {
+  if (linear_type() != DataType::kFp8) return;
+  const SoftwareStack& s = spec_.software;
+  append_cast(kernels, p.name + " cast",
+              own_share(input) * static_cast<double>(rows * p.in) * s.fp8_input_cast_bytes +
+                  static_cast<double>(p.in * p.out) * s.fp8_weight_cast_bytes);
+}
+
+void LayerKernels::append_backward_casts(std::vector<Kernel>& kernels, const Product& p,
+                                         int64_t rows, Gathered gradient, bool data,
+                                         bool weight) const {
+  if (linear_type() != DataType::kFp8) return;
+  const SoftwareStack& s = spec_.software;
+  const auto inputs = static_cast<double>(rows * p.in);
+  const auto gradients = static_cast<double>(rows * p.out);
+  double bytes = 0;
+  if (data) {
+    bytes += own_share(gradient) * gradients * s.fp8_gradient_cast_bytes +
+             static_cast<double>(p.in * p.out) * s.fp8_weight_turn_bytes;
+  }
+  if (weight) bytes += gradients * s.fp8_gradient_turn_bytes + inputs * s.fp8_input_turn_bytes;
+  append_cast(kernels, p.name + " gradient cast", bytes);
+}
+
+double LayerKernels::own_share(Gathered tensor) const {
+  const bool before = tensor == Gathered::kYes && spec_.splits_sequence() &&
+                      (spec_.software.tp_fp8_gathers || spec_.software.tp_fp8_transfers);
+  return before ? 1.0 / static_cast<double>(spec_.plan.tp) : 1.0;
+}
+
+void LayerKernels::append_cast(std::vector<Kernel>& kernels, std::string name,
+                               double bytes) const {
+  if (bytes > 0) kernels.push_back(stream(std::move(name), bytes, spec_.software.forward.stream));
+}
+
 Kernel LayerKernels::expert_gemm(const std::string& name, int64_t m, int64_t n, int64_t k,
                                  GemmPass pass, const ExpertShares& e) const {
   Kernel kernel = gemm(name, m, n, k, pass, linear_type());

@@ -47,6 +47,15 @@ class LayerKernels {
   Kernel forward(const Product& p, int64_t rows) const;
   Kernel dgrad(const Product& p, int64_t rows) const;
   void append_wgrad(std::vector<Kernel>& kernels, const Product& p, int64_t rows) const;
+  // What casts the operands of an fp8 product in kernels of their own, where the stack has such:
+  // before its forward pass, and before both gradients or the half of them that a backward pass
+  // has. `Gathered`: the tensor comes over the tensor ranks, a rank's own part of it cast before in
+  // case the gather is in fp8.
+  enum class Gathered : uint8_t { kNo, kYes };
+  void append_forward_casts(std::vector<Kernel>& kernels, const Product& p, int64_t rows,
+                            Gathered input) const;
+  void append_backward_casts(std::vector<Kernel>& kernels, const Product& p, int64_t rows,
+                             Gathered gradient, bool data, bool weight) const;
   // The same of the experts of this rank, each a product of its own.
   Kernel expert_forward(const Product& p, const ExpertShares& e) const;
   Kernel expert_dgrad(const Product& p, const ExpertShares& e) const;
@@ -75,10 +84,22 @@ class LayerKernels {
   Product proj() const;
   Product latents() const;
 
+  // Products that read the input of a block's column-parallel part, where the model has them apart.
+  int64_t attention_readers() const { return spec_.model.is_latent() ? 1 : 3; }
+  int64_t feed_forward_readers() const { return spec_.model.mlp_matrices() - 1; }
+  // How often that input is gathered, and its gradient reduced: in a row, so that it takes as long
+  // as one transfer of so many times the bytes.
+  int64_t gathers(int64_t readers) const { return spec_.software.tp_gathers_apart ? readers : 1; }
+  int64_t reductions(int64_t readers) const {
+    return spec_.software.tp_reduces_apart ? readers : 1;
+  }
+
   // K and V of a whole sequence for this rank's heads.
   Bytes keys_and_values() const;
 
  private:
+  double own_share(Gathered tensor) const;
+  void append_cast(std::vector<Kernel>& kernels, std::string name, double bytes) const;
   // Of a kind whose products a rank's experts run in one kernel or one after another.
   Kernel expert_gemm(const std::string& name, int64_t m, int64_t n, int64_t k, GemmPass pass,
                      const ExpertShares& e) const;

@@ -134,7 +134,8 @@ PassTemplates embedding_templates(const WorkloadSpec& spec, TypedVector<WorkId, 
   // Rows read and written once; a vocabulary-parallel table leaves partial sums.
   int at = forward.compute("embedding", {k.stream("lookup", 2 * tensor, StreamClass::kFramework)},
                            {kBefore});
-  forward.tensor(reduce, spec.activation(), {at});
+  // A whole table leaves none: each rank keeps its part of the rows.
+  if (!spec.replicates_table()) forward.tensor(reduce, spec.activation(), {at});
   out.forward = forward.build();
   TemplateBuilder backward(spec, works);
   at = kBefore;
@@ -153,19 +154,25 @@ PassTemplates head_templates(const WorkloadSpec& spec, TypedVector<WorkId, Work>
   const LayerKernels k(spec);
   const auto h = spec.model.hidden;
   const int64_t vocab = spec.model.vocab / spec.plan.tp;
+  const bool gathers = spec.software.tp_gathers_logits && spec.plan.tp > 1;
+  const int64_t scored = gathers ? spec.model.vocab : vocab;  // logits a token in this rank's loss
   const double logits =
-      static_cast<double>(spec.tokens()) * static_cast<double>(vocab) * spec.software.logit_bytes;
+      static_cast<double>(spec.tokens()) * static_cast<double>(scored) * spec.software.logit_bytes;
   PassTemplates out;
   TemplateBuilder forward(spec, works);
   int at =
       forward.compute("last norm", {k.elementwise("norm", spec.software.forward, 0.15)}, {kBefore});
-  at = forward.gather_then(
-      "logits", spec.activation(),
-      {k.gemm("logits", k.tokens(), vocab, h, GemmPass::kForward, DataType::kBf16),
-       k.stream("loss", logits / 2, spec.software.logit_stream)},
-      {at});
+  const Kernel product = k.gemm("logits", k.tokens(), vocab, h, GemmPass::kForward, DataType::kBf16);
+  const Kernel loss = k.stream("loss", logits / 2, spec.software.logit_stream);
+  if (gathers) {
+    at = forward.gather_then("logits", spec.activation(), {product}, {at});
+    at = forward.tensor(CollectiveKind::kAllGather, spec.activation(scored), {at});
+    at = forward.compute("loss", {loss}, {at});
+  } else {
+    at = forward.gather_then("logits", spec.activation(), {product, loss}, {at});
+  }
   // Maximum and sum of every token's logits over the vocabulary shards, or its own logit too, fp32.
-  const int64_t reductions = spec.software.loss_reductions;
+  const int64_t reductions = gathers ? 0 : spec.software.loss_reductions;
   for (int64_t r = 0; r < reductions; ++r) {
     at = forward.tensor(CollectiveKind::kAllReduce, Bytes(spec.tokens() * 2 * 4 / reductions), {at});
   }

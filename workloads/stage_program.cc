@@ -58,9 +58,10 @@ class StageLowering {
     return spec_.plan.shard != Sharding::kNone && spec_.plan.shard != Sharding::kZero3;
   }
   bool gathers_each_pass() const { return spec_.plan.shard == Sharding::kZero3; }
-  bool reduces_each_pass() const {
+  bool reduces_by_unit() const {
     return spec_.plan.shard == Sharding::kZero2 || spec_.plan.shard == Sharding::kZero3;
   }
+  bool reduces_each_pass() const { return reduces_by_unit() && !spec_.software.dp_reduces_once; }
 
   void set_chunk(int32_t chunk) {
     chunk_ = chunk;
@@ -268,7 +269,7 @@ class StageLowering {
       // A unit without a weight pass had its gradients in its input pass, which is before.
       const bool reduces = weight && (last || reduces_each_pass());
       if (reduces && start.empty()) start.push_back(*anchor(Anchor::kUnitEnd));
-      if (reduces && reduces_each_pass()) {
+      if (reduces && reduces_by_unit()) {
         reduce(shared_.reduce[static_cast<size_t>(unit)], start);
       } else if (reduces && (u == 0 || buckets().of_unit[u - 1] != buckets().of_unit[u])) {
         const size_t bucket = buckets().of_unit[u];

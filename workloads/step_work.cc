@@ -216,7 +216,7 @@ UnitParameters unit_parameters(const WorkloadSpec& spec, UnitKind kind) {
   };
   switch (kind) {
     case UnitKind::kEmbedding:
-      return {spec.embedding_parameters()};
+      return {spec.table_parameters()};
     case UnitKind::kLayer:
     case UnitKind::kRecomputedLayer:
       return layer(spec.model.is_moe());

@@ -52,6 +52,14 @@ struct WorkloadSpec {
     return software.host_microseconds_for_expert_counts > 0 && training.expert_capacity_factor <= 0;
   }
   int64_t embedding_parameters() const { return model.embedding_parameters() / plan.tp; }
+  // Of the table of embeddings, which may be whole on every rank; a tied one is split as the head
+  // is.
+  bool replicates_table() const {
+    return software.tp_replicates_table && plan.tp > 1 && !model.tied_embeddings;
+  }
+  int64_t table_parameters() const {
+    return replicates_table() ? model.embedding_parameters() : embedding_parameters();
+  }
 };
 
 }  // namespace herdsim

@@ -18,10 +18,17 @@ Duration activation_cast(const GemmShape& shape, const DeviceProfile& profile) {
   return seconds_rounded_up(kLaunches + moved / rate);
 }
 
+// Rounded up. In ticks: through seconds and back, 3 ns would become 4.
+Duration scaled(Duration time, double factor) {
+  const double ticks = std::ceil(static_cast<double>(time.nanoseconds()) * factor);
+  const auto most = static_cast<double>(Duration::infinite().nanoseconds());
+  return ticks < most ? nanoseconds(static_cast<int64_t>(ticks)) : Duration::infinite();
+}
+
 struct KernelCoster {
   const DeviceProfile& profile;
   AttentionKernelId attention;
-  double fp8_cast_share;
+  double fp8_cast_share, fp8_product_slowdown;
 
   KernelCost operator()(const GemmShape& shape) const {
     KernelCost cost = gemm_cost(shape, profile);
@@ -29,6 +36,10 @@ struct KernelCoster {
       const Duration cast = seconds_rounded_up(activation_cast(shape, profile).seconds() *
                                                (1 - fp8_cast_share));
       cost.time = std::max(cost.time - cast, nanoseconds(cost.time.nanoseconds() / 2));
+    }
+    if (shape.dtype == DataType::kFp8 && fp8_product_slowdown != 1) {
+      cost.time = scaled(cost.time, fp8_product_slowdown);
+      cost.of_peak = Ratio(cost.of_peak.value() / fp8_product_slowdown);
     }
     return cost;
   }
@@ -39,13 +50,6 @@ struct KernelCoster {
     return stream_cost(traffic, profile);
   }
 };
-
-// Rounded up. In ticks: through seconds and back, 3 ns would become 4.
-Duration scaled(Duration time, double factor) {
-  const double ticks = std::ceil(static_cast<double>(time.nanoseconds()) * factor);
-  const auto most = static_cast<double>(Duration::infinite().nanoseconds());
-  return ticks < most ? nanoseconds(static_cast<int64_t>(ticks)) : Duration::infinite();
-}
 
 // Memory streams run at the memory's clock; products and attention at the cores'.
 double clock_slowdown(const Kernel& kernel, double clock_factor) {
@@ -64,7 +68,8 @@ CostedGraph cost_graph(const OpGraph& graph, const DeviceProfile& profile,
                        const SoftwareStack& software) {
   const auto attention = profile.attention_kernel(software.attention_kernel);
   HERDSIM_CHECK(attention.has_value()) << software.attention_kernel;
-  const KernelCoster coster{profile, *attention, software.fp8_cast_share};
+  const KernelCoster coster{profile, *attention, software.fp8_cast_share,
+                            software.fp8_product_slowdown};
   const double sigmas = expected_slowest_sigmas(static_cast<int64_t>(graph.grid.ranks()));
   const double slowest = 1 + software.gpu_speed_sigma * sigmas;
   const double clock = profile.training_clock * software.clock_factor;

@@ -67,6 +67,14 @@ struct SoftwareStack {
   bool tp_fp8_transfers = false;
   // The gathers alone are so (torchao's float8 tensor parallel styles).
   bool tp_fp8_gathers = false;
+  // Each of the products of one input (q, k and v; gate and up) gathers it for itself, and has its gradient reduced by
+  // itself: DTensor styles whose input layouts are those of single modules.
+  bool tp_gathers_apart = false;
+  bool tp_reduces_apart = false;
+  // Every tensor rank has the whole table of embeddings, unless it is tied to the head.
+  bool tp_replicates_table = false;
+  // Logits are gathered, and every tensor rank takes the loss of all of them.
+  bool tp_gathers_logits = false;
   // Of the output head on the last of several stages: weight gradients of so many micro-batches
   // wait for the end of the stage's passes, where it would wait for the others (Megatron's
   // defer_embedding_wgrad_compute). Their inputs are kept.
@@ -75,6 +83,9 @@ struct SoftwareStack {
   // Without sequence parallelism each tensor rank sends its share of a stage's output, and the receivers gather it over
   // NVLink, a tenth of the time and not counted; or else each sends all of it.
   bool p2p_scatter_gather = false;
+  // ZeRO-2 and 3 reduce the gradients of the last micro-batch alone and sum those of the others up unsharded (FSDP2's
+  // set_requires_gradient_sync), or else those of each.
+  bool dp_reduces_once = false;
   bool dp_overlap = true;      // gradient reduction and parameter gathering run beside compute
   // Sharded optimizers: updated parameters are gathered beside the next forward pass, or else before it begins.
   bool dp_gather_overlap = true;
@@ -129,6 +140,13 @@ struct SoftwareStack {
   // launched far ahead of the GPU (PyTorch's record_stream).
   double transfer_tensors_in_flight = 0;
 
+  // Ring attention, for every piece of K and V but a rank's own. HBM bytes an element of the output to merge the piece
+  // into it, forward, and of the input's gradients to add the piece's, backward; the factors of the log-sum-exps are small.
+  // Keys and values repeated for every query head go round.
+  double ring_merge_bytes = 6;
+  double ring_gradient_bytes = 0;
+  bool ring_repeats_kv = false;
+
   // Copies that tensor-parallel transfers need: bytes an element of the gathered tensor, once a transfer (a DTensor
   // gathers along the batch and concatenates along the sequence: read and write, 4).
   double tp_copy_bytes = 0;
@@ -140,6 +158,19 @@ struct SoftwareStack {
   // Of the cast of activations that the profile's fp8 products contain, the share this stack pays; the rest is fused into
   // the kernel before.
   double fp8_cast_share = 1;
+  // What casts the operands of fp8 products in kernels apart from them (torchao under torch.compile): HBM bytes an element.
+  // `cast`: the scale, and the copy that the product of the same pass reads: of its input, in each pass that makes it; of
+  // the gradient of its output; of its weights, a micro-batch. Before a gather in fp8 of what a rank sends, after one in
+  // bf16 of all of it. `turn`: the copies that the backward pass reads the other way round: input and gradient for the
+  // weight gradient, weights for the input gradient.
+  double fp8_input_cast_bytes = 0;
+  double fp8_input_turn_bytes = 0;
+  double fp8_gradient_cast_bytes = 0;
+  double fp8_gradient_turn_bytes = 0;
+  double fp8_weight_cast_bytes = 0;
+  double fp8_weight_turn_bytes = 0;
+  // Time of an fp8 product over that of one with a scale a tensor, which the profile has (scales of rows).
+  double fp8_product_slowdown = 1;
 
   // The host's own time to launch a layer. It runs ahead of the GPU, which waits where it catches up.
   double host_microseconds_per_layer_forward = 0;

@@ -53,9 +53,14 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_host_microseconds_per_message(s.host_microseconds_per_message);
   m->set_tp_fp8_transfers(s.tp_fp8_transfers);
   m->set_tp_fp8_gathers(s.tp_fp8_gathers);
+  m->set_tp_gathers_apart(s.tp_gathers_apart);
+  m->set_tp_reduces_apart(s.tp_reduces_apart);
+  m->set_tp_replicates_table(s.tp_replicates_table);
+  m->set_tp_gathers_logits(s.tp_gathers_logits);
   m->set_head_weight_gradients_deferred(s.head_weight_gradients_deferred);
   m->set_p2p_async(s.p2p_async);
   m->set_p2p_scatter_gather(s.p2p_scatter_gather);
+  m->set_dp_reduces_once(s.dp_reduces_once);
   m->set_dp_overlap(s.dp_overlap);
   m->set_activation_hidden_bytes(s.activation_hidden_bytes);
   m->set_activation_ffn_bytes(s.activation_ffn_bytes);
@@ -71,7 +76,17 @@ void to_message(const SoftwareStack& s, spec::Software* m) {
   m->set_tp_copy_bytes(s.tp_copy_bytes);
   m->set_unpad_hidden_bytes(s.unpad_hidden_bytes);
   m->set_recompute_stops_early(s.recompute_stops_early);
+  m->set_ring_merge_bytes(s.ring_merge_bytes);
+  m->set_ring_gradient_bytes(s.ring_gradient_bytes);
+  m->set_ring_repeats_kv(s.ring_repeats_kv);
   m->set_fp8_cast_share(s.fp8_cast_share);
+  m->set_fp8_input_cast_bytes(s.fp8_input_cast_bytes);
+  m->set_fp8_input_turn_bytes(s.fp8_input_turn_bytes);
+  m->set_fp8_gradient_cast_bytes(s.fp8_gradient_cast_bytes);
+  m->set_fp8_gradient_turn_bytes(s.fp8_gradient_turn_bytes);
+  m->set_fp8_weight_cast_bytes(s.fp8_weight_cast_bytes);
+  m->set_fp8_weight_turn_bytes(s.fp8_weight_turn_bytes);
+  m->set_fp8_product_slowdown(s.fp8_product_slowdown);
   m->set_host_microseconds_per_transfer(s.host_microseconds_per_transfer);
   m->set_host_microseconds_per_head(s.host_microseconds_per_head);
   m->set_host_microseconds_per_sharded_layer(s.host_microseconds_per_sharded_layer);
@@ -288,9 +303,14 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .norm_reductions_per_layer = m.norm_reductions_per_layer(),
           .tp_fp8_transfers = m.tp_fp8_transfers(),
           .tp_fp8_gathers = m.tp_fp8_gathers(),
+          .tp_gathers_apart = m.tp_gathers_apart(),
+          .tp_reduces_apart = m.tp_reduces_apart(),
+          .tp_replicates_table = m.tp_replicates_table(),
+          .tp_gathers_logits = m.tp_gathers_logits(),
           .head_weight_gradients_deferred = m.head_weight_gradients_deferred(),
           .p2p_async = m.p2p_async(),
           .p2p_scatter_gather = m.p2p_scatter_gather(),
+          .dp_reduces_once = m.dp_reduces_once(),
           .dp_overlap = m.dp_overlap(),
           .dp_gather_overlap = m.dp_gather_overlap(),
           .dp_bucket_parameters = m.dp_bucket_parameters(),
@@ -318,10 +338,20 @@ SoftwareStack software_from_message(const spec::Software& m) {
           .gradient_bucket_bytes = m.gradient_bucket_bytes(),
           .parameter_gather_flat = m.parameter_gather_flat(),
           .transfer_tensors_in_flight = m.transfer_tensors_in_flight(),
+          .ring_merge_bytes = m.ring_merge_bytes(),
+          .ring_gradient_bytes = m.ring_gradient_bytes(),
+          .ring_repeats_kv = m.ring_repeats_kv(),
           .tp_copy_bytes = m.tp_copy_bytes(),
           .unpad_hidden_bytes = m.unpad_hidden_bytes(),
           .recompute_stops_early = m.recompute_stops_early(),
           .fp8_cast_share = m.fp8_cast_share(),
+          .fp8_input_cast_bytes = m.fp8_input_cast_bytes(),
+          .fp8_input_turn_bytes = m.fp8_input_turn_bytes(),
+          .fp8_gradient_cast_bytes = m.fp8_gradient_cast_bytes(),
+          .fp8_gradient_turn_bytes = m.fp8_gradient_turn_bytes(),
+          .fp8_weight_cast_bytes = m.fp8_weight_cast_bytes(),
+          .fp8_weight_turn_bytes = m.fp8_weight_turn_bytes(),
+          .fp8_product_slowdown = m.fp8_product_slowdown(),
           .host_microseconds_per_layer_forward = m.host_microseconds_per_layer_forward(),
           .host_microseconds_per_layer_backward = m.host_microseconds_per_layer_backward(),
           .launch_blocking = m.launch_blocking(),

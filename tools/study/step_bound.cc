@@ -118,14 +118,18 @@ class StepBounds::Tables {
       const Ticks gathers = shard == Sharding::kNone    ? 0
                             : shard == Sharding::kZero3 ? 2 * layer_passes
                                                         : layers;
-      const Ticks reductions =
-          shard == Sharding::kZero2 || shard == Sharding::kZero3 ? layer_passes : layers;
+      const Ticks reductions = reduces_each_pass(shard) ? layer_passes : layers;
       const BucketTransfer& reduce =
           shard == Sharding::kNone ? data.all_reduce[layer] : data.reduce_scatter[layer];
       carried = gathers * data.gather[layer].share.time + reductions * reduce.share.time;
     }
     return std::max({compute, carried, filled}) +
            optimizer(c, layers * layer_parameters(c), layers) + host_;
+  }
+
+  bool reduces_each_pass(Sharding shard) const {
+    const bool by_unit = shard == Sharding::kZero2 || shard == Sharding::kZero3;
+    return by_unit && !base_.software.dp_reduces_once;
   }
 
   Ticks passes(const PlanCandidate& c) const {
@@ -141,7 +145,7 @@ class StepBounds::Tables {
     q.reduce = shard == Sharding::kNone ? data.all_reduce : data.reduce_scatter;
     if (shard != Sharding::kNone) q.gather = data.gather;
     q.gathers_each_pass = shard == Sharding::kZero3;
-    q.reduces_each_pass = shard == Sharding::kZero2 || shard == Sharding::kZero3;
+    q.reduces_each_pass = reduces_each_pass(shard);
     q.overlap = base_.software.dp_overlap;
     return run_timeline(q) + end_of_step(c, without_sharding(c).stages);
   }
@@ -330,7 +334,7 @@ class StepBounds::Tables {
             : layer.dense();
     const int64_t experts = some_dense ? 0 : layer.experts;
     const std::array<int64_t, kUnits> parameters = {
-        spec.embedding_parameters(), dense, dense,
+        spec.table_parameters(), dense, dense,
         (base_.model.tied_embeddings ? 0 : spec.embedding_parameters()) + base_.model.hidden};
     // With others in a bucket a unit takes its share, at the most of all that a chunk has.
     const SoftwareStack& software = base_.software;
@@ -423,7 +427,7 @@ class StepBounds::Tables {
     for (int64_t local = 0; local < chunks_per_stage(q.row, q.shape); ++local) {
       const auto chunk = static_cast<size_t>(model_chunk_at(q.row, q.shape, {stage, local}));
       size.layers += q.layers[chunk];
-      if (chunk == 0) size.parameters += workload(c).embedding_parameters();
+      if (chunk == 0) size.parameters += workload(c).table_parameters();
       if (chunk + 1 != q.layers.size()) continue;
       size.parameters += base_.model.hidden;
       if (!base_.model.tied_embeddings) size.parameters += workload(c).embedding_parameters();

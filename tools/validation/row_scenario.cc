@@ -151,9 +151,9 @@ class RowReading {
   bool software() {
     words_ = words_of(row_);
     std::string name = row_.software;
-    if (name == "torch-fsdp2" && !words_.compiled) {
-      name = assume("software", std::string("torch-fsdp2-eager"));
-    }
+    const bool by_row = words_.fp8_by_row && words_.compiled;
+    const std::string variant = !words_.compiled ? "-eager" : by_row ? "-rowwise" : "";
+    if (!variant.empty() && parts_.software(name + variant) != nullptr) name = assume("software", name + variant);
     const SoftwareStack* stack = parts_.software(name);
     if (stack == nullptr) {
       return skip(name.empty() ? "software is not stated"
@@ -173,14 +173,13 @@ class RowReading {
   }
 
   // Fields that the row's words set: the compiler's asynchronous TP splits products in chunks by
-  // rank, in both passes; scales of rows are known only when all of a row is there.
+  // rank, in both passes.
   std::vector<std::string> sets_of_words() const {
     std::vector<std::string> sets;
     if (words_.async_tp && row_.tp.value_or(1) > 1) {
       sets = {"tp_overlap=CHUNKED", fmt::format("tp_overlap_chunks={}", *row_.tp),
               "tp_backward_overlap=true"};
     }
-    if (words_.fp8_by_row) sets.emplace_back("tp_fp8_gathers=false");
     return sets;
   }
 
@@ -210,7 +209,7 @@ class RowReading {
     c.tor_uplinks = c.gpus_per_tor;
     c.pod_oversubscription = 1;
     c.routing = "adaptive";
-    c.nvlink = bytes_per_second(gpu->nvlink * 1e9);
+    c.nvlink = bytes_per_second(gpu->nvlink * share_of_links(*gpu) * 1e9);
     c.nic = bytes_per_second(gigabits * 1e9 / 8);
     const auto rate = [](const std::optional<double>& gigabytes) {
       return bytes_per_second(gigabytes.value_or(0) * 1e9);
@@ -223,6 +222,16 @@ class RowReading {
       s_.software.host_stalls.probability = assume("host_stall_probability", stalls.probability);
     }
     return true;
+  }
+
+  // Of a GPU's NVLinks those to the others of its tensor-parallel group, or of its node: boards of four GPUs have no NVSwitch
+  // (NVIDIA's platforms with one: HGX 8-GPU baseboards), but as many links between each pair.
+  double share_of_links(const GpuRow& gpu) const {
+    if (gpu.without_switch == 0 || row_.gpus_per_node != gpu.without_switch) return 1;
+    const int64_t tp = row_.tp.value_or(1);
+    const int64_t joined = tp > 1 ? tp : s_.gpus;
+    if (joined >= gpu.without_switch) return 1;
+    return static_cast<double>(joined - 1) / static_cast<double>(gpu.without_switch - 1);
   }
 
   // The most whole nodes that share the job evenly and that NVLink joins, in GPUs.
@@ -258,8 +267,7 @@ class RowReading {
   void sharding() {
     if (words_.sharding) {
       s_.plan.shard = *words_.sharding;
-      // Every stack on FSDP2 that was read (torchtitan, KempnerForge) keeps parameters gathered under a pipeline and reduces
-      // gradients once a step.
+      // torchtitan keeps parameters gathered under a pipeline and reduces gradients once a step.
       if (is_fsdp2() && row_.pp.value_or(1) > 1 && s_.plan.shard == Sharding::kZero3) s_.plan.shard = Sharding::kFsdpKeep;
       return;
     }

@@ -44,7 +44,9 @@ class RowReader {
  public:
   RowReader(const CsvTable& table, size_t row, Faults& faults)
       : table_(table), row_(row), faults_(faults) {
-    said_ = facts_of_source(cell("source_where"), cell("model"), cell("gpu"), cell("precision"));
+    const std::string_view pp = cell("pp");
+    said_ = facts_of_source(cell("source_where"), cell("model"), cell("gpu"), cell("precision"),
+                            !pp.empty() && pp != "1");
   }
 
   const SourceFact* said() const { return said_; }

@@ -75,6 +75,15 @@ constexpr std::string_view kBloom =
     "experiments/bandwidth/all_reduce_bench-a100-n4.txt: "
     "rings over hfi1_0 and hfi1_3, 40.5 Gb/s; chronicles-prequel.md: bf16 accumulates in fp32";
 // PaddleNLP splits tokens over tensor ranks since 2.7 only.
+// Of its later campaign on the same machine, weak_scaling_160gpu/README.md, the 70B's steps on 32
+// to 160 GPUs take as long as its gathers and reductions at 22 to 23 GB/s a GPU.
+constexpr std::string_view kKempnerNetwork =
+    "4 GPUs per node, NVLink between each pair; InfiniBand, 200 Gb/s per GPU by what its jobs "
+    "reach";
+constexpr std::string_view kKempner =
+    "its own loop (train.py, parallel.py, tensor_parallel.py): catalog/software/kempnerforge";
+constexpr std::string_view kKempnerStages =
+    "tensor_parallel.py: pipeline stages use basic TP without SequenceParallel";
 constexpr std::string_view kPaddle =
     "README.md: paddle-2.5.1; config/requirements.txt: paddlenlp==2.6.0rc0";
 
@@ -219,6 +228,15 @@ const std::vector<SourceFact>& source_facts() {
                  {"interconnect", kJeanZay},
                  {"software_set", kBloomBf16}},
        .stated = kBloom},
+      {.where = "KempnerInstitute/KempnerForge@5666d0d161",
+       .model = "Llama3-",
+       .pipelined = true,
+       .cells = {{"software", "kempnerforge"}, {"interconnect", kKempnerNetwork}, {"sp", "0"}},
+       .stated = kKempnerStages},
+      {.where = "KempnerInstitute/KempnerForge@5666d0d161",
+       .model = "Llama3-",
+       .cells = {{"software", "kempnerforge"}, {"interconnect", kKempnerNetwork}},
+       .stated = kKempner},
       {.where = "VIA-Research/vTrain@f8dda8473a",
        .model = "GPT-",
        .cells = {{"software", "megatron-deepspeed"}, {"interconnect", "800 Gb/s per node"}},
@@ -230,13 +248,15 @@ const std::vector<SourceFact>& source_facts() {
 }
 
 const SourceFact* facts_of_source(std::string_view source_where, std::string_view model,
-                                  std::string_view gpu, std::string_view precision) {
+                                  std::string_view gpu, std::string_view precision,
+                                  bool pipelined) {
   constexpr std::string_view kSite = "github ";
   if (source_where.starts_with(kSite)) source_where.remove_prefix(kSite.size());
   const auto& facts = source_facts();
   const auto found = std::find_if(facts.begin(), facts.end(), [&](const SourceFact& fact) {
     return source_where.starts_with(fact.where) && model.starts_with(fact.model) &&
-           gpu.starts_with(fact.gpu) && (fact.precision.empty() || fact.precision == precision);
+           gpu.starts_with(fact.gpu) && (fact.precision.empty() || fact.precision == precision) &&
+           (pipelined || !fact.pipelined);
   });
   return found == facts.end() ? nullptr : &*found;
 }

@@ -24,6 +24,7 @@ struct GpuRow {
   // are both less by a sixth and a tenth, is assumed to share it. Nothing calibrates a GB300, which
   // has a sixth more power than a GB200.
   double clock = 1;
+  int64_t without_switch = 0;  // GPUs of a node whose NVLinks join each pair; 0: none does
 };
 
 // "A100-80GB" is an A100. Null where the name is of none.

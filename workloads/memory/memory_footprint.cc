@@ -40,8 +40,9 @@ double sharded(const StageParameters& p, const Shards& s) {
 }
 
 // Reduced to the shard after every micro-batch; otherwise summed up whole until the last one.
-bool shards_gradients(Sharding shard) {
-  return shard == Sharding::kZero2 || shard == Sharding::kZero3;
+bool shards_gradients(const MemoryQuestion& q) {
+  const bool by_unit = q.plan.shard == Sharding::kZero2 || q.plan.shard == Sharding::kZero3;
+  return by_unit && !q.software.dp_reduces_once;
 }
 
 double weight_bytes(const StageParameters& p, DataType precision) {
@@ -105,7 +106,7 @@ State state_of(const MemoryQuestion& q, const StageLayout& layout) {
 
   State state;
   if (!gathers) state.weights = weight_bytes(p, q.training.precision);
-  state.gradients = gradient * (shards_gradients(q.plan.shard) ? in_shards : p.total());
+  state.gradients = gradient * (shards_gradients(q) ? in_shards : p.total());
   if (q.plan.dp * q.plan.cp > 1) state.gradients += q.software.gradient_bucket_bytes * p.total();
   state.optimizer = q.training.optimizer_state_bytes() *
                     (q.plan.shard == Sharding::kNone ? p.total() : in_shards);
@@ -119,7 +120,7 @@ State state_of(const MemoryQuestion& q, const StageLayout& layout) {
   }
   // What a host far ahead of its GPU leaves behind and cannot use again yet.
   state.communication += transfer_tensors(q, q.software.transfer_tensors_in_flight);
-  if (gathers || shards_gradients(q.plan.shard)) {
+  if (gathers || shards_gradients(q)) {
     const double layers = std::min(kUnitsInFlight, as_double(layout.total_layers()));
     const double units = layers * layer.total() + outside_layers(q.model, q.plan, layout);
     const double gathered = as_double(bytes_per_element(q.software.parameter_gather_type));
@@ -172,7 +173,8 @@ ChunkMemory chunk_memory(const MemoryQuestion& q, const StageLayout& layout, siz
   if (layout.head_chunk == static_cast<int64_t>(chunk)) {
     const auto tp = as_double(q.plan.tp);
     const bool split = q.plan.sequence_parallel || q.plan.tp == 1;
-    const double logits = tokens * as_double(q.model.vocab) / tp;
+    const double logits =
+        tokens * as_double(q.model.vocab) / (q.software.tp_gathers_logits ? 1.0 : tp);
     const double last_norm = tokens * 4 * as_double(q.model.hidden) / (split ? tp : 1.0);
     m.kept += whole_bytes(last_norm);
     m.kept_logits = whole_bytes(4 * logits);

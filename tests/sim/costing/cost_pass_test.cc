@@ -127,6 +127,25 @@ TEST(CostPass, the_clock_slows_cores_and_not_memory) {
   }
 }
 
+TEST(CostPass, slower_fp8_products_slow_nothing_else) {
+  const std::string fp8 = "training.precision=FP8";
+  const Costed plain = costed({fp8}), slow = costed({fp8, "software.fp8_product_slowdown=1.5"});
+  int slowed = 0;
+  for (size_t w = 0; w < plain.graph.works.size(); ++w) {
+    const WorkId work(w);
+    for (size_t k = 0; k < plain.graph.works[work].kernels.size(); ++k) {
+      const Kernel& kernel = plain.graph.works[work].kernels[k];
+      const auto* gemm = std::get_if<GemmShape>(&kernel.work);
+      const bool is_slowed = gemm != nullptr && gemm->dtype == DataType::kFp8;
+      const Duration before = plain.costs.works[work].kernels[k].cost.time,
+                     after = slow.costs.works[work].kernels[k].cost.time;
+      EXPECT_NEAR(after.seconds(), before.seconds() * (is_slowed ? 1.5 : 1), 2e-9) << kernel.name;
+      slowed += is_slowed;
+    }
+  }
+  EXPECT_GT(slowed, 0);
+}
+
 TEST(CostPass, the_straggler_s_share_is_the_spread_times_the_expected_slowest) {
   const Costed c = costed({"software.gpu_speed_sigma=0.02"});
   const double share = 0.02 * expected_slowest_sigmas(64);

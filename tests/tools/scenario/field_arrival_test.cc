@@ -65,6 +65,21 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
                                     "host_microseconds_per_sharded_layer=20",
                                     "tp_fp8_transfers=true",
                                     "tp_fp8_gathers=true",
+                                    "tp_gathers_apart=true",
+                                    "tp_reduces_apart=true",
+                                    "tp_gathers_logits=true",
+                                    "tp_replicates_table=true",
+                                    "dp_reduces_once=true",
+                                    "ring_repeats_kv=true",
+                                    "ring_merge_bytes=30",
+                                    "ring_gradient_bytes=31",
+                                    "fp8_input_cast_bytes=32",
+                                    "fp8_input_turn_bytes=33",
+                                    "fp8_gradient_cast_bytes=34",
+                                    "fp8_gradient_turn_bytes=35",
+                                    "fp8_weight_cast_bytes=36",
+                                    "fp8_weight_turn_bytes=37",
+                                    "fp8_product_slowdown=38",
                                     "gradient_bucket_bytes=1.5",
                                     "parameter_gather_flat=true",
                                     "p2p_async=false",
@@ -112,6 +127,14 @@ TEST(LoadScenario, every_field_of_a_software_stack_arrives) {
   EXPECT_EQ(s.tp_overlap_chunks, 11);
   EXPECT_TRUE(s.tp_fp8_transfers && s.tp_own_tokens_first && s.measures_lists);
   EXPECT_TRUE(s.tp_fp8_gathers && s.parameter_gather_flat && s.launch_blocking);
+  EXPECT_TRUE(s.tp_gathers_apart && s.tp_reduces_apart && s.tp_gathers_logits &&
+              s.tp_replicates_table && s.dp_reduces_once && s.ring_repeats_kv);
+  EXPECT_THAT((std::vector<double>{s.ring_merge_bytes, s.ring_gradient_bytes,
+                                   s.fp8_input_cast_bytes, s.fp8_input_turn_bytes,
+                                   s.fp8_gradient_cast_bytes, s.fp8_gradient_turn_bytes,
+                                   s.fp8_weight_cast_bytes, s.fp8_weight_turn_bytes,
+                                   s.fp8_product_slowdown}),
+              ElementsAre(30, 31, 32, 33, 34, 35, 36, 37, 38));
   EXPECT_DOUBLE_EQ(s.gradient_bucket_bytes, 1.5);
   EXPECT_FALSE(s.tp_regather_in_backward || s.tp_backward_overlap || s.p2p_async || s.dp_overlap ||
                s.sequence_parallel);

@@ -253,7 +253,11 @@ TEST(RowScenario, notes_of_what_was_compiled_are_understood) {
   row.precision = "fp8";
   EXPECT_TRUE(stack("torch.compile").scenario.software.tp_fp8_gathers);
   row.precision = "fp8-rowwise";
+  EXPECT_EQ(stack("torch.compile").scenario.software.name, "torch-fsdp2-rowwise");
   EXPECT_FALSE(stack("torch.compile").scenario.software.tp_fp8_gathers);
+  EXPECT_EQ(stack("none").scenario.software.name, "torch-fsdp2-eager");
+  row.software = "megatron-te";
+  EXPECT_EQ(stack("").scenario.software.name, "megatron-te") << "has one record for all";
 }
 
 TEST(RowScenario, a_blank_vp_is_as_many_as_fit_unless_the_schedule_is_plain_1f1b) {
@@ -369,7 +373,26 @@ TEST(RowScenario, stages_have_the_layers_that_are_stated) {
   EXPECT_THAT(scenario_of_row(row, parts()).skipped_because, HasSubstr("sum to 34"));
 }
 
-// What torchtitan and KempnerForge do: parameters stay gathered, gradients are reduced once; torchtitan makes as
+// A board of four GPUs has as many links between each pair and no switch.
+TEST(RowScenario, groups_of_a_board_without_switch_have_the_links_between_them) {
+  RunRow row = complete_row();
+  row.gpu = "H200";
+  row.gpus_per_node = 4;
+  row.pp = row.vp = 1;
+  const auto nvlink = [&](int64_t gpus, int64_t tp) {
+    row.num_gpus = gpus;
+    row.tp = tp;
+    return scenario_of_row(row, parts()).scenario.cluster.nvlink.gigabytes_per_second();
+  };
+  EXPECT_DOUBLE_EQ(nvlink(8, 4), 450);
+  EXPECT_DOUBLE_EQ(nvlink(8, 2), 150);
+  EXPECT_DOUBLE_EQ(nvlink(8, 1), 450);
+  EXPECT_DOUBLE_EQ(nvlink(2, 1), 150);
+  row.gpus_per_node = 8;
+  EXPECT_DOUBLE_EQ(nvlink(8, 2), 450);
+}
+
+// What torchtitan does: parameters stay gathered, gradients are reduced once; torchtitan makes as
 // many micro-batches as stages.
 TEST(RowScenario, fsdp2_under_a_pipeline_gathers_once_a_step) {
   RunRow row = complete_row();

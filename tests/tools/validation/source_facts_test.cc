@@ -15,7 +15,7 @@ using testing::HasSubstr;
 // One row of a table that has all columns a fact may fill, and what a 405B needs.
 RunRow row_of(const std::string& source_where, const std::string& model,
               const std::string& gpu = "H100", const std::string& software_set = "",
-              const std::string& precision = "") {
+              const std::string& precision = "", const std::string& pp = "9") {
   return parse_run_table(
              "id,software,source_where,model,gpu,software_set,precision,layers,hidden,ffn,heads,kv_"
              "heads,"
@@ -23,7 +23,7 @@ RunRow row_of(const std::string& source_where, const std::string& model,
              "num_gpus,tp,cp,pp,vp,global_batch,attention_kernel,recompute,expert_capacity,fsdp_zero\n"
              "one,megatron-te," +
                  source_where + "," + model + "," + gpu + "," + software_set + "," + precision +
-                 ",126,16384,53248,128,8,128256,8192,576,8,2,9,7,252,cudnn9,,,\n",
+                 ",126,16384,53248,128,8,128256,8192,576,8,2," + pp + ",7,252,cudnn9,,,\n",
              "runs.csv")
       .front();
 }
@@ -35,15 +35,16 @@ TEST(SourceFacts, each_is_found_is_read_as_cells_would_be_and_says_where) {
     const std::string model = std::string(fact.model) + "-proxy-L2",
                       gpu = std::string(fact.gpu) + "-80GB";
     const std::string precision(fact.precision.empty() ? "fp16" : fact.precision);
-    EXPECT_EQ(facts_of_source(where, model, gpu, precision), &fact);
-    EXPECT_EQ(facts_of_source(where, "another model", gpu, precision), nullptr);
+    EXPECT_EQ(facts_of_source(where, model, gpu, precision, fact.pipelined), &fact);
+    EXPECT_EQ(facts_of_source(where, "another model", gpu, precision, fact.pipelined), nullptr);
     EXPECT_THAT(fact.stated, HasSubstr(":"));
     ASSERT_FALSE(fact.cells.empty());
-    const RunRow row = row_of(where, model, gpu, "", std::string(fact.precision));
+    const RunRow row =
+        row_of(where, model, gpu, "", std::string(fact.precision), fact.pipelined ? "9" : "1");
     EXPECT_EQ(row.by_source.size(), fact.cells.size());
     EXPECT_EQ(row.stated, fact.stated);
   }
-  EXPECT_EQ(facts_of_source("", "Llama3.1-405B", "H100", "bf16"), nullptr);
+  EXPECT_EQ(facts_of_source("", "Llama3.1-405B", "H100", "bf16", true), nullptr);
   EXPECT_TRUE(row_of("", "Llama3.1-405B").by_source.empty());
 }
 
