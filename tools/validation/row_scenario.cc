@@ -287,6 +287,8 @@ class RowReading {
     // pull request 1160: the default of cp_comm_type is p2p).
     if (row_.software.starts_with("megatron")) p.context = ContextParallel::kRing;
     p.pp = or_assume(row_.pp, "pp", ranks.pp);
+    // PyTorch's context_parallel puts ring attention in the place of the attention it finds (_attention.py).
+    if (p.cp > 1 && is_fsdp2()) p.context = ContextParallel::kRing;
     const int64_t replica = p.tp * p.cp * p.pp;
     if (s_.gpus % replica != 0) {
       return skip(fmt::format("tp * cp * pp ({}) does not divide num_gpus", replica));

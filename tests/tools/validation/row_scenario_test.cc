@@ -373,6 +373,18 @@ TEST(RowScenario, stages_have_the_layers_that_are_stated) {
   EXPECT_THAT(scenario_of_row(row, parts()).skipped_because, HasSubstr("sum to 34"));
 }
 
+TEST(RowScenario, context_parallelism_of_pytorch_is_a_ring) {
+  RunRow row = complete_row();
+  row.pp = row.vp = 1;
+  row.cp = 2;
+  const auto context = [&](const char* software) {
+    row.software = software;
+    return scenario_of_row(row, parts()).scenario.plan.context;
+  };
+  EXPECT_EQ(context("torch-fsdp2"), ContextParallel::kRing);
+  EXPECT_EQ(context("megatron-te"), ContextParallel::kAllGather);
+}
+
 // A board of four GPUs has as many links between each pair and no switch.
 TEST(RowScenario, groups_of_a_board_without_switch_have_the_links_between_them) {
   RunRow row = complete_row();
