@@ -75,10 +75,10 @@ const std::vector<AccuracyRow> kReached = {
     {"torch-fsdp2 bf16 A100 tier 3 validate", 4.2, 7.0, 73.3, 73.9, 7.5, 8.6},
     {"torch-fsdp2 bf16 H100 tier 2 calibrate", 2.5, 4.2, 36, 41, 0.3, 0.3},
     {"torch-fsdp2 bf16 H100 tier 2 validate", 2.2, 3.3, 30, 37, 6.7, 6.9},
-    {"torch-fsdp2 bf16 H200 tier 2 calibrate", 18.1, 39.1, 34.4, 54.4, 14.6, 32.4},
-    {"torch-fsdp2 bf16 H200 tier 2 validate", 13.3, 30.1, 25.1, 42.9, 13.2, 17.6},
-    {"torch-fsdp2 fp8 H100 tier 2 calibrate", 3.4, 23.4, 34.2, 55.6, 2.0, 24.3},
-    {"torch-fsdp2 fp8 H100 tier 2 validate", 15.7, 23.8, 10.8, 28.0, 13.2, 28.1},
+    {"torch-fsdp2 bf16 H200 tier 2 calibrate", 7.7, 12.5, 34.4, 54.4, 14.6, 32.4},
+    {"torch-fsdp2 bf16 H200 tier 2 validate", 3.8, 5.3, 25.1, 42.9, 13.2, 17.6},
+    {"torch-fsdp2 fp8 H100 tier 2 calibrate", 2.6, 21.2, 34.2, 55.6, 2.0, 24.3},
+    {"torch-fsdp2 fp8 H100 tier 2 validate", 2.3, 21.3, 10.8, 28.0, 13.2, 28.1},
 };
 
 // Of nanotron's tier 1 by where tensor ranks are; the bias, too.
