@@ -323,10 +323,11 @@ class PassTimeline {
     return drain;
   }
 
-  // When the pass ends; `first_gathered` and `all_gathered` hold back its first and its last unit.
-  // The second of a pair starts behind the first kernel of the first.
+  // When the pass ends; `first_gathered` and `all_gathered` hold back its first and its last unit,
+  // gathers that nothing hides add `between` its units. The second of a pair starts behind the
+  // first kernel of the first.
   static Ticks run_pass(Stage& stage, const ChunkTimes& times, Ticks input, Ticks first_gathered,
-                        Ticks all_gathered, bool is_second = false) {
+                        Ticks all_gathered, Ticks between = 0, bool is_second = false) {
     if (!times.exists()) {
       stage.demand.to_output = 0;
       return std::max(input, stage.done);
@@ -334,11 +335,12 @@ class PassTimeline {
     const Ticks begin = std::max(input, first_gathered);
     const Ticks first_kernel =
         std::max(begin + times.lead(), is_second ? stage.last_start : stage.free);
-    const Ticks end = std::max({begin + times.whole(), first_kernel + times.rest(),
-                                all_gathered + times.last(), stage.launched});
+    const Ticks end =
+        std::max({begin + times.whole() + between, first_kernel + times.rest() + between,
+                  all_gathered + times.last(), stage.launched});
     const Ticks of_both = is_second ? stage.last_start + stage.last_demand + times.demand() : 0;
-    stage.free = std::max({is_second ? stage.free : 0, of_both, first_kernel + times.occupied(),
-                           stage.launched});
+    stage.free = std::max({is_second ? stage.free : 0, of_both,
+                           first_kernel + times.occupied() + between, stage.launched});
     stage.last_start = first_kernel;
     stage.last_demand = times.demand();
     stage.demand.add(times, first_kernel);
@@ -362,10 +364,20 @@ class PassTimeline {
       return run_pass(stage, chunk.forward, input, first ? stage.gathered_first[local] : 0,
                       first ? stage.gathered_all[local] : 0);
     }
-    const Ticks first = stage.transfers + chunk.gather.first;
+    const Ticks first = first_gathered(stage, chunk.gather);
     stage.transfers += chunk.gather.all.time;
     stage.demand.gathers.add(chunk.gather.all);
-    return run_pass(stage, chunk.forward, input, first, stage.transfers);
+    return run_pass(stage, chunk.forward, input, first, stage.transfers, between(chunk.gather));
+  }
+
+  // Where nothing hides, each unit is gathered once the one before it is done; of pairs, whose units
+  // lie among one another, nothing is said.
+  Ticks first_gathered(const Stage& stage, const ChunkTransfers& gather) const {
+    const bool hides = q_.overlap || q_.pairs || gather.first == 0;
+    return (hides ? stage.transfers : std::max(stage.transfers, stage.free)) + gather.first;
+  }
+  Ticks between(const ChunkTransfers& gather) const {
+    return q_.overlap || q_.pairs ? 0 : std::max<Ticks>(0, gather.all.time - gather.first);
   }
 
   Ticks run_backward(Stage& stage, const Pass& pass, const Chunk& chunk, const ChunkTimes& times,
@@ -373,17 +385,18 @@ class PassTimeline {
     const bool last = weights && --stage.gradients_left[static_cast<size_t>(pass.chunk)] == 0;
     const bool reduces = last || (weights && q_.reduces_each_pass);
     const bool beside = reduces && q_.overlap;
-    Ticks first = 0, all = 0;
+    Ticks first = 0, all = 0, waits = 0;
     if (takes_input) launch(stage, message, chunk.launch_backward);
     if (q_.gathers_each_pass && takes_input) {
-      first = stage.transfers + chunk.gather_backward.first;
+      first = first_gathered(stage, chunk.gather_backward);
       stage.transfers += chunk.gather_backward.all.time;
       stage.demand.gathers.add(chunk.gather_backward.all);
       all = stage.transfers;
+      waits = between(chunk.gather_backward);
     }
     const bool is_second = q_.pairs && pass.kind == PassKind::kBackward && stage.next > 0 &&
                            stage.order[stage.next - 1].kind == PassKind::kForward;
-    const Ticks end = run_pass(stage, times, input, first, all, is_second);
+    const Ticks end = run_pass(stage, times, input, first, all, waits, is_second);
     if (beside) {
       stage.transfers = std::max(stage.transfers + chunk.reduce.all.time, end + chunk.reduce.last);
       stage.demand.reductions.add(chunk.reduce.all);
