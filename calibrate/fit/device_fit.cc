@@ -112,7 +112,9 @@ class DeviceFitter {
         {tables_.aiconfigurator(recipe_.gemm_sustained).gemm, !recipe_.gemm_burst.empty()});
     if (!recipe_.gemm_burst.empty())
       sources.push_back({tables_.aiconfigurator(recipe_.gemm_burst).gemm, false});
-    profile_.gemm.push_back(fit_gemm(sources, DataType::kBf16, profile_, default_gemm_grid()));
+    const GemmGrid grid =
+        recipe_.gemm_tiles.empty() ? default_gemm_grid() : tiled_gemm_grid(recipe_.gemm_tiles);
+    profile_.gemm.push_back(fit_gemm(sources, DataType::kBf16, profile_, grid));
     profile_.gemm.back().provenance = {
         Evidence::kPublished,
         fmt::format("{}: {}{}{}", kAiconfigurator, recipe_.gemm_sustained,
@@ -120,8 +122,7 @@ class DeviceFitter {
                     recipe_.gemm_burst.empty() ? "" : recipe_.gemm_burst + " (bursts)")};
     layouts(profile_.gemm.back());
     if (cross_validate_) {
-      cross_validate_gemm(sources, DataType::kBf16, profile_, default_gemm_grid(), "bf16 products",
-                          errors_);
+      cross_validate_gemm(sources, DataType::kBf16, profile_, grid, "bf16 products", errors_);
     }
     if (!recipe_.gemm_fp8.empty()) gemm_fp8();
   }

@@ -9,6 +9,7 @@
 #include "calibrate/fit/isotonic.h"
 #include "sim/base/check.h"
 #include "sim/models/compute_time.h"
+#include "sim/models/gemm_tiles.h"
 
 namespace herdsim {
 namespace {
@@ -16,6 +17,13 @@ namespace {
 // Errors up to this share count squared, larger ones in proportion.
 constexpr double kGemmRobustScale = 0.04;
 constexpr int kReweightings = 6;
+// The same with tiles: their errors are of whole waves, not of spikes.
+constexpr double kTiledRobustScale = 0.1;
+constexpr int kTiledReweightings = 10;
+// Penalty on a fall between neighbours that would fall, with tiles; neighbours this close stay
+// held.
+constexpr double kFallPenalty = 30;
+constexpr double kHeld = 1e-3;
 // Penalty on second differences over an octave, against one row of weight 1.
 constexpr double kGemmSmoothness = 0.1;
 // Up to 32 rows cost the same; one row more than 256, 512, 768 or 1,024 takes 4 to 12 % longer, the
@@ -52,14 +60,17 @@ double smooth_roofline_nanoseconds(double m, double n, double k, DataType dtype,
 class GemmProblem {
  public:
   GemmProblem(DataType dtype, const DeviceProfile& device, const GemmGrid& grid)
-      : dtype_(dtype), device_(device), axes_{LogAxis(grid.m), LogAxis(grid.n), LogAxis(grid.k)} {
+      : dtype_(dtype),
+        device_(device),
+        tiles_(grid.tiles),
+        axes_{LogAxis(grid.m), LogAxis(grid.n), LogAxis(grid.k)} {
     nodes_ = static_cast<int>(grid.m.size() * grid.n.size() * grid.k.size());
     unknowns_ = nodes_ + static_cast<int>(kSustainedKnots.size()) - 1;
     add_smoothness();
   }
 
   void add_row(const GemmMeasurement& row, bool sustained) {
-    const int64_t m = row.shape.m <= kRowStepUntil
+    const int64_t m = tiles_.empty() && row.shape.m <= kRowStepUntil
                           ? (row.shape.m + kRowStep - 1) / kRowStep * kRowStep
                           : row.shape.m;
     const std::array<double, 3> x = {static_cast<double>(m), static_cast<double>(row.shape.n),
@@ -68,8 +79,7 @@ class GemmProblem {
     const double floor = static_cast<double>(device_.launch_floor.nanoseconds());
     const double body = std::max(time - floor, kLeastBodyShare * floor);
     Equation equation;
-    equation.value =
-        std::log(body) - std::log(smooth_roofline_nanoseconds(x[0], x[1], x[2], dtype_, device_));
+    equation.value = std::log(body) - std::log(expected_nanoseconds(row.shape, x));
     equation.weight = std::pow(std::min(1.0, body / time), 2);
     std::array<AxisPosition, 3> at;
     for (size_t d = 0; d < 3; ++d) at[d] = axes_[d].locate(x[d]);
@@ -90,9 +100,17 @@ class GemmProblem {
   // Least squares, reweighted towards least absolute errors.
   Eigen::VectorXd solve() const {
     std::vector<double> weight(rows_.size(), 1.0);
+    const bool tiled = !tiles_.empty();
+    const double scale = tiled ? kTiledRobustScale : kGemmRobustScale;
+    std::vector<std::array<int, 2>> held;
     Eigen::VectorXd x;
-    for (int pass = 0; pass < kReweightings; ++pass) {
+    for (int pass = 0; pass < (tiled ? kTiledReweightings : kReweightings); ++pass) {
       std::vector<Eigen::Triplet<double>> normal = penalties_;
+      for (const auto& [lower, upper] : held) {
+        for (const int i : {lower, upper}) normal.emplace_back(i, i, kFallPenalty);
+        normal.emplace_back(lower, upper, -kFallPenalty);
+        normal.emplace_back(upper, lower, -kFallPenalty);
+      }
       Eigen::VectorXd right = Eigen::VectorXd::Zero(unknowns_);
       for (size_t i = 0; i < rows_.size(); ++i) {
         const double w = weight[i] * rows_[i].weight;
@@ -110,8 +128,9 @@ class GemmProblem {
       for (size_t i = 0; i < rows_.size(); ++i) {
         double error = -rows_[i].value;
         for (const Term& term : rows_[i].terms) error += term.weight * x[term.unknown];
-        weight[i] = kGemmRobustScale / std::max(kGemmRobustScale, std::abs(error));
+        weight[i] = scale / std::max(scale, std::abs(error));
       }
+      if (tiled) held = falling_neighbours(x, held);
     }
     return x;
   }
@@ -119,23 +138,34 @@ class GemmProblem {
   GemmSurface surface(const Eigen::VectorXd& x) const {
     std::vector<double> time(static_cast<size_t>(nodes_));
     for_each_node([&](const std::array<size_t, 3>& node) {
-      const double base =
-          smooth_roofline_nanoseconds(axes_[0].nodes()[node[0]], axes_[1].nodes()[node[1]],
-                                      axes_[2].nodes()[node[2]], dtype_, device_);
+      // With tiles the grid is of the time at a factor of one.
+      const double base = tiles_.empty() ? smooth_roofline_nanoseconds(
+                                               axes_[0].nodes()[node[0]], axes_[1].nodes()[node[1]],
+                                               axes_[2].nodes()[node[2]], dtype_, device_)
+                                         : tiles_.scale_nanoseconds;
       time[static_cast<size_t>(index(node))] = base * std::exp(x[index(node)]);
     });
     make_monotone(time);
-    keep_below_peak(time);
+    if (tiles_.empty()) keep_below_peak(time);
     GemmSurface out;
     out.dtype = dtype_;
     out.nanoseconds = LogGrid3(axes_, std::move(time));
-    out.row_step = kRowStep;
-    out.row_step_until = kRowStepUntil;
+    out.tiles = tiles_;
+    if (tiles_.empty()) {
+      out.row_step = kRowStep;
+      out.row_step_until = kRowStepUntil;
+    }
     if (has_sustained_) out.sustained = sustained_curve(x);
     return out;
   }
 
  private:
+  // What the surface corrects. `x`: m, rounded up where there are no tiles, n, k.
+  double expected_nanoseconds(const GemmShape& shape, const std::array<double, 3>& x) const {
+    if (tiles_.empty()) return smooth_roofline_nanoseconds(x[0], x[1], x[2], dtype_, device_);
+    return tiles_.scale_nanoseconds * tile_factor(tiles_, shape, device_.sms);
+  }
+
   int index(const std::array<size_t, 3>& node) const {
     return static_cast<int>((node[0] * axes_[1].size() + node[1]) * axes_[2].size() + node[2]);
   }
@@ -184,6 +214,26 @@ class GemmProblem {
     }
   }
 
+  // Neighbours that fall, and of those held before the ones that would hardly rise. Constrained so,
+  // a surface keeps closer to its rows than one that is made monotone afterwards.
+  std::vector<std::array<int, 2>> falling_neighbours(
+      const Eigen::VectorXd& x, const std::vector<std::array<int, 2>>& held) const {
+    std::vector<std::array<int, 2>> falling;
+    for_each_node([&](const std::array<size_t, 3>& node) {
+      for (size_t d = 0; d < 3; ++d) {
+        if (node[d] + 1 == axes_[d].size()) continue;
+        std::array<size_t, 3> after = node;
+        ++after[d];
+        const std::array<int, 2> pair = {index(node), index(after)};
+        const double rise = x[pair[1]] - x[pair[0]];
+        if (rise < 0 || (rise < kHeld && std::binary_search(held.begin(), held.end(), pair)))
+          falling.push_back(pair);
+      }
+    });
+    std::sort(falling.begin(), falling.end());
+    return falling;
+  }
+
   LogCurve sustained_curve(const Eigen::VectorXd& x) const {
     std::vector<LogCurve::Point> points = {{kSustainedKnots[0], 1.0}};
     for (size_t i = 1; i < kSustainedKnots.size(); ++i) {
@@ -219,6 +269,7 @@ class GemmProblem {
 
   DataType dtype_;
   const DeviceProfile& device_;
+  const GemmTiles& tiles_;
   LogGrid3::Axes axes_;
   int nodes_ = 0;
   int unknowns_ = 0;
@@ -234,6 +285,14 @@ GemmGrid default_gemm_grid() {
       .m = {1, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192, 32768},
       .n = {32, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 16384, 65536},
       .k = {32, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 65536}};
+}
+
+GemmGrid tiled_gemm_grid(const GemmTiles& tiles) {
+  return {.m = {1, 2, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192,
+                32768},
+          .n = {32, 64, 128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 16384, 65536},
+          .k = {32, 64, 128, 256, 512, 768, 1024, 2048, 4096, 8192, 16384, 65536},
+          .tiles = tiles};
 }
 
 GemmGrid coarse_gemm_grid() {

@@ -9,6 +9,9 @@
 // of the kernel, from half a millisecond on: the `sustained` curve of the result. Sources of short
 // bursts have none. Last, nodes are made to never fall along any axis, which is what makes
 // gemm_cost monotone.
+//
+// Where the device's products follow the waves of their tiles, the tile factor (gemm_tiles.h)
+// stands in for the roofline.
 #pragma once
 
 #include <vector>
@@ -27,10 +30,13 @@ struct GemmSource {
 
 struct GemmGrid {
   std::vector<double> m, n, k;
+  GemmTiles tiles;  // empty: the roofline instead, with rows rounded up
 };
 
 // Nodes where public tables have rows and times bend.
 GemmGrid default_gemm_grid();
+// A few more where the surface is what waves leave over.
+GemmGrid tiled_gemm_grid(const GemmTiles& tiles);
 // Half as many, for a source without scatter that finer nodes could follow.
 GemmGrid coarse_gemm_grid();
 

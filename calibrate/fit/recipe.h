@@ -9,6 +9,7 @@
 
 #include "calibrate/nccl_tests/nccl_tests_log.h"
 #include "calibrate/profile/measurements.h"
+#include "sim/models/gemm_tiles.h"
 
 namespace herdsim {
 
@@ -30,6 +31,7 @@ struct Recipe {
   // Without tables of its own the H100's are scaled: what arithmetic bounds by the peaks, what
   // memory bounds by `memory_time`, or where that is 0 by the memory rates.
   std::string gemm_sustained, gemm_burst, gemm_fp8;  // empty: none
+  GemmTiles gemm_tiles;
   double memory_time = 0;
   std::vector<std::string> attention_causal;
   std::string attention_full;

@@ -114,6 +114,33 @@ std::string gemm_name(const GemmSurface& s) {
   return fmt::format("gemm[{}]", kTypes[static_cast<size_t>(s.dtype)]);
 }
 
+std::vector<double> numbers_of(const GemmTiles& tiles) {
+  std::vector<double> all = {tiles.slicing_nanoseconds, tiles.partial_sum_bytes_per_second,
+                             tiles.memory_bytes_per_second, tiles.scale_nanoseconds,
+                             tiles.exponent};
+  for (const GemmTile& t : tiles.tiles) {
+    all.insert(all.end(), {static_cast<double>(t.rows), static_cast<double>(t.columns),
+                           t.start_nanoseconds, t.nanoseconds_per_k});
+  }
+  for (const int64_t slices : tiles.slices) all.push_back(static_cast<double>(slices));
+  return all;
+}
+
+void diff_tiles(Differ& differ, const std::string& name, const GemmTiles& a, const GemmTiles& b) {
+  if (a.empty() && b.empty()) return;
+  if (a.tiles.size() != b.tiles.size() || a.slices.size() != b.slices.size()) {
+    differ.number(name, static_cast<double>(a.tiles.size()), static_cast<double>(b.tiles.size()));
+    differ.number(name + " slices", static_cast<double>(a.slices.size()),
+                  static_cast<double>(b.slices.size()));
+    return;
+  }
+  const std::vector<double> first = numbers_of(a);
+  std::vector<double> ratios = numbers_of(b);
+  for (size_t i = 0; i < ratios.size(); ++i) ratios[i] /= first[i];
+  differ.ratios(name, std::move(ratios));
+  differ.provenance(name, a.provenance, b.provenance);
+}
+
 void diff_gemm(Differ& differ, const GemmSurface& a, const GemmSurface& b) {
   const std::string name = gemm_name(a);
   std::vector<double> ratios;
@@ -132,6 +159,7 @@ void diff_gemm(Differ& differ, const GemmSurface& a, const GemmSurface& b) {
                 static_cast<double>(b.row_step));
   differ.number(name + " row_step_until", static_cast<double>(a.row_step_until),
                 static_cast<double>(b.row_step_until));
+  diff_tiles(differ, name + " tiles", a.tiles, b.tiles);
   differ.number(name + " dgrad_rate", a.dgrad_rate, b.dgrad_rate);
   differ.number(name + " wgrad_rate", a.wgrad_rate, b.wgrad_rate);
   differ.provenance(name, a.provenance, b.provenance);

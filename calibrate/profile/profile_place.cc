@@ -168,4 +168,37 @@ void check_sustained_time(const Place& place, const LogCurve& factor) {
   }
 }
 
+GemmTiles read_tiles(const profile::Tiles& in, const Place& place) {
+  GemmTiles out{.slicing_nanoseconds = in.slicing_nanoseconds(),
+                .partial_sum_bytes_per_second = in.partial_sum_gigabytes_per_second() * 1e9,
+                .memory_bytes_per_second = in.memory_gigabytes_per_second() * 1e9,
+                .scale_nanoseconds = in.scale_nanoseconds(),
+                .exponent = in.exponent(),
+                .provenance = provenance(in.source(), place.child("source"))};
+  check_positive(place, "slicing_nanoseconds", in.slicing_nanoseconds());
+  check_positive(place, "partial_sum_gigabytes_per_second", in.partial_sum_gigabytes_per_second());
+  check_positive(place, "memory_gigabytes_per_second", in.memory_gigabytes_per_second());
+  check_positive(place, "scale_nanoseconds", in.scale_nanoseconds());
+  if (!(in.exponent() > 0 && in.exponent() <= 1))
+    place.fault("exponent", fmt::format("{} is out of range", in.exponent()), "above 0, at most 1");
+  if (in.tile_size() == 0) place.fault("tile", "is empty", "one or more");
+  for (int i = 0; i < in.tile_size(); ++i) {
+    const profile::Tiles::Tile& tile = in.tile(i);
+    const Place at = place.child("tile", i);
+    check_step(at, "rows", tile.rows());
+    check_step(at, "columns", tile.columns());
+    check_positive(at, "start_nanoseconds", tile.start_nanoseconds());
+    check_positive(at, "nanoseconds_per_k", tile.nanoseconds_per_k());
+    out.tiles.push_back(
+        {tile.rows(), tile.columns(), tile.start_nanoseconds(), tile.nanoseconds_per_k()});
+  }
+  for (const int64_t slices : in.slices()) {
+    check_step(place, "slices", slices);
+    out.slices.push_back(slices);
+  }
+  if (std::find(out.slices.begin(), out.slices.end(), 1) == out.slices.end())
+    place.fault("slices", "lacks 1", "1, and what else k is cut into");
+  return out;
+}
+
 }  // namespace herdsim

@@ -14,6 +14,7 @@
 #include "calibrate/profile/profile.pb.h"
 #include "sim/base/error.h"
 #include "sim/base/provenance.h"
+#include "sim/models/gemm_tiles.h"
 #include "sim/models/interpolation.h"
 
 namespace herdsim {
@@ -89,5 +90,7 @@ void check_never_falls(const Place& place, const std::string& field,
                        const std::vector<double>& values);
 // The sustained time, burst time x factor, never falls.
 void check_sustained_time(const Place& place, const LogCurve& factor);
+
+GemmTiles read_tiles(const profile::Tiles& in, const Place& place);
 
 }  // namespace herdsim

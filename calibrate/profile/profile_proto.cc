@@ -88,6 +88,7 @@ void read_device(const profile::Device& device, const Place& place, DeviceProfil
 }
 
 // Values positive and one a node, growing along every axis, below the device's peak.
+// A peak of zero is not looked at.
 void check_grid(const Place& place, const LogGrid3& grid, FlopRate peak) {
   const auto& m = grid.axes()[0].nodes();
   const auto& n = grid.axes()[1].nodes();
@@ -130,7 +131,8 @@ GemmSurface read_gemm(const profile::Gemm& gemm, const Place& place, const Devic
   const std::vector<double> time = numbers(gemm.nanoseconds());
   if (check_values(place, "nanoseconds", time, nodes, 0, kNoLimit) && axes) {
     out.nanoseconds = LogGrid3({LogAxis(m), LogAxis(n), LogAxis(k)}, time);
-    check_grid(place, out.nanoseconds, device.peak_of(out.dtype));
+    // Tiles multiply what the grid says.
+    check_grid(place, out.nanoseconds, gemm.has_tiles() ? FlopRate() : device.peak_of(out.dtype));
   }
   if (gemm.sustained_at_nanoseconds_size() > 0 || gemm.sustained_factor_size() > 0) {
     const std::vector<double> factor = numbers(gemm.sustained_factor());
@@ -149,6 +151,7 @@ GemmSurface read_gemm(const profile::Gemm& gemm, const Place& place, const Devic
   }
   out.row_step = gemm.row_step();
   out.row_step_until = gemm.row_step_until();
+  if (gemm.has_tiles()) out.tiles = read_tiles(gemm.tiles(), place.child("tiles"));
   check_positive(place, "dgrad_rate", gemm.dgrad_rate());
   check_positive(place, "wgrad_rate", gemm.wgrad_rate());
   out.dgrad_rate = gemm.dgrad_rate();

@@ -89,13 +89,12 @@ class Writer {
     }
     out_ += text + "]\n";
   }
-  std::string text() && { return std::move(out_); }
-
- private:
   void line(std::string_view text) {
     out_ += std::string(2 * depth_, ' ') + std::string(text) + "\n";
   }
+  std::string text() && { return std::move(out_); }
 
+ private:
   std::string out_;
   size_t depth_ = 0;
 };
@@ -144,6 +143,23 @@ void write_device(Writer& out, const DeviceProfile& p) {
   }
 }
 
+void write_tiles(Writer& out, const GemmTiles& tiles) {
+  out.open("tiles");
+  for (const GemmTile& tile : tiles.tiles) {
+    out.line(fmt::format(
+        "tile {{ rows: {} columns: {} start_nanoseconds: {} nanoseconds_per_k: {} }}", tile.rows,
+        tile.columns, number(tile.start_nanoseconds), number(tile.nanoseconds_per_k)));
+  }
+  out.list("slices", {tiles.slices.begin(), tiles.slices.end()});
+  out.field("slicing_nanoseconds", tiles.slicing_nanoseconds);
+  out.field("partial_sum_gigabytes_per_second", tiles.partial_sum_bytes_per_second * 1e-9);
+  out.field("memory_gigabytes_per_second", tiles.memory_bytes_per_second * 1e-9);
+  out.field("scale_nanoseconds", tiles.scale_nanoseconds);
+  out.field("exponent", tiles.exponent);
+  out.source(tiles.provenance);
+  out.close();
+}
+
 void write_gemm(Writer& out, const GemmSurface& surface) {
   out.open("gemm");
   out.field("dtype", data_type_name(surface.dtype));
@@ -167,6 +183,7 @@ void write_gemm(Writer& out, const GemmSurface& surface) {
   out.field("wgrad_rate", surface.wgrad_rate);
   if (!surface.layout_provenance.source.empty())
     out.source(surface.layout_provenance, "layout_source");
+  if (!surface.tiles.empty()) write_tiles(out, surface.tiles);
   out.close();
 }
 

@@ -54,6 +54,25 @@ double beyond(double size, const LogAxis& axis) {
   return std::max(1.0, size / axis.nodes().back());
 }
 
+// Time of a forward product beyond the launch floor.
+double body_nanoseconds(const GemmShape& shape, const GemmSurface& surface,
+                        const DeviceProfile& profile) {
+  const double m = static_cast<double>(rounded_rows(shape.m, surface));
+  const double n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
+  const LogGrid3& grid = surface.nanoseconds;
+  double past = 1;
+  if (!grid.covers(m, n, k))
+    past = beyond(m, grid.axes()[0]) * beyond(n, grid.axes()[1]) * beyond(k, grid.axes()[2]);
+  if (surface.tiles.empty()) return grid.at(m, n, k) * past;
+  // Tiles go on growing past the grid, to the power of their exponent.
+  GemmShape of_surface = shape;
+  of_surface.dtype = surface.dtype;
+  const double body = grid.at(m, n, k) * tile_factor(surface.tiles, of_surface, profile.sms) *
+                      std::pow(past, 1 - surface.tiles.exponent);
+  // Between nodes nothing else keeps it to the peak.
+  return std::max(body, 1e9 * shape.flops().count() / profile.peak_of(surface.dtype).per_second());
+}
+
 struct CurveRate {
   double per_second = 0;
   bool extrapolated = false;
@@ -158,14 +177,10 @@ KernelCost gemm_cost(const GemmShape& shape, const DeviceProfile& profile) {
   if (shape.groups > 1) return grouped_gemm_cost(shape, profile);
   const SurfaceChoice choice = surface_for(shape.dtype, profile);
   const GemmSurface& surface = *choice.surface;
-  const double m = static_cast<double>(rounded_rows(shape.m, surface));
-  const double n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
-  const LogGrid3& grid = surface.nanoseconds;
-  const bool inside = grid.covers(m, n, k);
-  double body = grid.at(m, n, k);
-  if (!inside) {
-    body *= beyond(m, grid.axes()[0]) * beyond(n, grid.axes()[1]) * beyond(k, grid.axes()[2]);
-  }
+  const bool inside =
+      surface.nanoseconds.covers(static_cast<double>(rounded_rows(shape.m, surface)),
+                                 static_cast<double>(shape.n), static_cast<double>(shape.k));
+  double body = body_nanoseconds(shape, surface, profile);
   if (!surface.sustained.empty()) body *= surface.sustained.at(body);
   body /= choice.rate * pass_rate(surface, shape.pass);
   const Duration time = profile.launch_floor + seconds_rounded_up(body * 1e-9);

@@ -24,6 +24,7 @@
 #include "sim/base/provenance.h"
 #include "sim/base/time.h"
 #include "sim/base/units.h"
+#include "sim/models/gemm_tiles.h"
 #include "sim/models/interpolation.h"
 #include "sim/models/kernel.h"
 
@@ -38,12 +39,18 @@ namespace herdsim {
 // costs more than its share; with many rows cuBLAS changes tile and schedule by shape and no
 // sawtooth is left to model. `sustained` is one for kernels shorter than about half a millisecond
 // and more where the board's power limit lowers the clock.
+//
+// Where a device's products follow their waves instead (`tiles`, gemm_tiles.h), the grid is of the
+// time at a tile factor of one and
+//
+//   body(m, n, k) = max(nanoseconds.at(m, n, k) * tile_factor(m, n, k), operations / peak)
 struct GemmSurface {
   DataType dtype = DataType::kBf16;
   LogGrid3 nanoseconds;  // over (m, n, k), beyond the launch floor; never falls as a size grows
   LogCurve sustained;    // body in nanoseconds -> factor of at least 1; empty: 1
   int64_t row_step = 1;
   int64_t row_step_until = 0;
+  GemmTiles tiles;  // empty: none
   // Rate of the other layouts over that of the forward pass.
   double dgrad_rate = 1.0;
   double wgrad_rate = 1.0;

@@ -108,6 +108,40 @@ struct Mistake {
   std::string_view field, problem;
 };
 
+constexpr std::string_view kTilesWithoutOne = R"(  tiles {
+    slices: [2, 4]
+    tile { rows: 128 columns: 128 start_nanoseconds: 1 nanoseconds_per_k: 1 }
+    slicing_nanoseconds: 1
+    partial_sum_gigabytes_per_second: 1
+    memory_gigabytes_per_second: 1
+    scale_nanoseconds: 1
+    exponent: 1
+    source { evidence: PUBLISHED text: "table" }
+  }
+)";
+constexpr std::string_view kTileOfNoRows = R"(  tiles {
+    slices: 1
+    tile { rows: 0 columns: 128 start_nanoseconds: 1 nanoseconds_per_k: 1 }
+    slicing_nanoseconds: 1
+    partial_sum_gigabytes_per_second: 1
+    memory_gigabytes_per_second: 1
+    scale_nanoseconds: 1
+    exponent: 1
+    source { evidence: PUBLISHED text: "table" }
+  }
+)";
+constexpr std::string_view kSteepTiles = R"(  tiles {
+    slices: 1
+    tile { rows: 128 columns: 128 start_nanoseconds: 1 nanoseconds_per_k: 1 }
+    slicing_nanoseconds: 1
+    partial_sum_gigabytes_per_second: 1
+    memory_gigabytes_per_second: 1
+    scale_nanoseconds: 1
+    exponent: 1.5
+    source { evidence: PUBLISHED text: "table" }
+  }
+)";
+
 // One row a kind of mistake.
 const Mistake kMistakes[] = {
     {"hole in a grid", "900, 2000, 20000", "900, 20000", 20, "gemm[0].nanoseconds",
@@ -131,6 +165,12 @@ const Mistake kMistakes[] = {
     {"longer bursts taking less", "[100000, 1000000]\n  sustained_factor: [1, 1.1]",
      "[100000, 110000]\n  sustained_factor: [2, 1.1]", 25, "gemm[0].sustained_factor[1]",
      "takes less time"},
+    {"tiles without a whole sum", "  wgrad_rate: 0.95\n", kTilesWithoutOne, 27,
+     "gemm[0].tiles.slices", "lacks 1"},
+    {"tile of no rows", "  wgrad_rate: 0.95\n", kTileOfNoRows, 28, "gemm[0].tiles.tile[0].rows",
+     "0 is out of range"},
+    {"exponent above one", "  wgrad_rate: 0.95\n", kSteepTiles, 33, "gemm[0].tiles.exponent",
+     "1.5 is out of range"},
     {"attention above the peak", "[400, 600]", "[400, 1600]", 36,
      "attention[0].curve[0].teraflops[1]", "1600 is out of range"},
     {"rate growing faster than work", "[1024, 8192]\n    teraflops: [400, 600]",
