@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <string_view>
 
 #include "calibrate/fit/isotonic.h"
 #include "calibrate/profile/collective_time.h"
@@ -17,6 +19,9 @@ namespace {
 int64_t size_class(Bytes size) {
   return std::lround(16 * std::log2(static_cast<double>(size.count())));
 }
+
+// What a line misses by less is no step.
+constexpr double kStep = 0.05;
 
 struct SizeTime {
   double size = 0;
@@ -46,21 +51,71 @@ void keep_bends(const std::vector<SizeTime>& points, size_t first, size_t last, 
   keep_bends(points, worst, last, tolerance, kept);
 }
 
-CollectiveCurve curve_of(const CollectiveMeasurement& group,
-                         const std::map<int64_t, std::vector<const CollectiveMeasurement*>>& sizes,
+// The measured sizes of one (kind, ranks, nodes).
+struct SizeLogSeconds {
+  Bytes size;
+  double log_seconds = 0;
+};
+using Series = std::map<int64_t, SizeLogSeconds>;
+
+SizeTime size_time(const SizeLogSeconds& point) {
+  return {static_cast<double>(point.size.count()), std::exp(point.log_seconds)};
+}
+
+Series series_of(const CollectiveMeasurement& group, const std::vector<CollectiveMeasurement>& rows,
+                 int left_out) {
+  std::map<int64_t, std::vector<double>> times;
+  Series series;
+  for (const CollectiveMeasurement& row : rows) {
+    if (row.kind != group.kind || row.ranks != group.ranks || row.nodes != group.nodes ||
+        fold_of(row) == left_out)
+      continue;
+    times[size_class(row.size)].push_back(std::log(row.seconds));
+    series.try_emplace(size_class(row.size), SizeLogSeconds{row.size});
+  }
+  for (auto& [size, point] : series) point.log_seconds = median(times[size]);
+  return series;
+}
+
+// The kind that NCCL runs with the same ring, steps and tuning, so that both change protocol at one
+// size; empty: none.
+std::string_view sibling_of(std::string_view kind) {
+  if (kind == "all_gather") return "reduce_scatter";
+  if (kind == "reduce_scatter") return "all_gather";
+  return {};
+}
+
+// Sizes at which only the sibling was measured and shows a step that a line between its neighbours
+// would miss, as where the protocol changes: ours is taken to be there too. The ratio of the two is
+// that of the neighbours.
+void add_steps_of_sibling(const Series& sibling, Series& series) {
+  Series added;
+  for (const auto& [size, there] : sibling) {
+    const auto after = series.upper_bound(size);
+    if (after == series.end() || after == series.begin()) continue;
+    const auto before = std::prev(after);
+    const auto left = sibling.find(before->first), right = sibling.find(after->first);
+    if (before->first == size || left == sibling.end() || right == sibling.end()) continue;
+    const double straight =
+        on_line(size_time(left->second), size_time(right->second), size_time(there).size);
+    if (std::abs(straight / size_time(there).seconds - 1) < kStep) continue;
+    const double at_left = before->second.log_seconds - left->second.log_seconds;
+    const double at_right = after->second.log_seconds - right->second.log_seconds;
+    const double share = static_cast<double>(size - before->first) /
+                         static_cast<double>(after->first - before->first);
+    added[size] = {there.size, there.log_seconds + at_left + share * (at_right - at_left)};
+  }
+  series.merge(added);
+}
+
+CollectiveCurve curve_of(const CollectiveMeasurement& group, const Series& series,
                          double tolerance) {
   std::vector<double> log_seconds;
-  for (const auto& [size, rows] : sizes) {
-    std::vector<double> seconds;
-    for (const CollectiveMeasurement* row : rows) seconds.push_back(std::log(row->seconds));
-    log_seconds.push_back(median(seconds));
-  }
+  for (const auto& [size, point] : series) log_seconds.push_back(point.log_seconds);
   make_nondecreasing(log_seconds, std::vector<double>(log_seconds.size(), 1.0));
   std::vector<SizeTime> points;
-  for (const auto& [size, rows] : sizes) {
-    points.push_back(
-        {static_cast<double>(rows.front()->size.count()), std::exp(log_seconds[points.size()])});
-  }
+  for (const auto& [size, point] : series)
+    points.push_back(size_time({point.size, log_seconds[points.size()]}));
   std::vector<bool> kept(points.size(), false);
   kept.front() = kept.back() = true;
   keep_bends(points, 0, points.size() - 1, tolerance, kept);
@@ -85,13 +140,12 @@ std::vector<CollectiveCurve> fit_collectives(const std::vector<CollectiveMeasure
       return c.kind == group.kind && c.ranks == group.ranks && c.nodes == group.nodes;
     });
     if (done) continue;
-    std::map<int64_t, std::vector<const CollectiveMeasurement*>> sizes;
-    for (const CollectiveMeasurement& row : rows) {
-      if (row.kind != group.kind || row.ranks != group.ranks || row.nodes != group.nodes) continue;
-      if (fold_of(row) != left_out) sizes[size_class(row.size)].push_back(&row);
-    }
-    if (sizes.empty()) continue;
-    curves.push_back(curve_of(group, sizes, tolerance));
+    Series series = series_of(group, rows, left_out);
+    if (series.empty()) continue;
+    CollectiveMeasurement sibling = group;
+    sibling.kind = sibling_of(group.kind);
+    if (!sibling.kind.empty()) add_steps_of_sibling(series_of(sibling, rows, left_out), series);
+    curves.push_back(curve_of(group, series, tolerance));
     curves.back().provenance = provenance;
   }
   return curves;

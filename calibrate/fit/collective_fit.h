@@ -1,6 +1,8 @@
 // Curves of collectives from measured sizes: repetitions become their median, times are made to
 // never fall with size, and sizes that their neighbours predict are dropped, so that a curve keeps
-// the bends (NCCL changes protocol and algorithm there) and no more.
+// the bends (NCCL changes protocol and algorithm there) and no more. All-gather and reduce-scatter
+// run over the same ring with the same tuning: where one of the two lacks a size at which the other
+// steps, it is given that step.
 #pragma once
 
 #include <vector>

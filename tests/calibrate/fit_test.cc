@@ -245,6 +245,27 @@ TEST(CollectiveFit, one_spike_among_repetitions_does_not_lift_what_follows) {
   EXPECT_NEAR(collective_seconds(curve, Bytes(8192)), 10e-6 + 8192 / 100e9, 2e-7);
 }
 
+TEST(CollectiveFit, a_size_that_was_not_measured_follows_the_kind_that_shares_the_ring) {
+  // Both change protocol between 1 and 2 MiB and take half as long again after it; the line from 1
+  // to 4 MiB misses that.
+  const auto seconds = [](int64_t size, double scale) {
+    const double bytes = static_cast<double>(size);
+    return scale * (size <= 1 << 20 ? 10e-6 + bytes / 100e9 : 33e-6 + bytes / 400e9);
+  };
+  std::vector<CollectiveMeasurement> rows;
+  for (int64_t size = 1024; size <= 1 << 26; size *= 2) {
+    rows.push_back({"reduce_scatter", 4, 1, Bytes(size), seconds(size, 0.95), ""});
+    if (size != 2 << 20) rows.push_back({"all_gather", 4, 1, Bytes(size), seconds(size, 1.0), ""});
+    if (size != 2 << 20) rows.push_back({"all_to_all", 4, 1, Bytes(size), seconds(size, 1.0), ""});
+  }
+  const std::vector<CollectiveCurve> curves = fit_collectives(rows, {}, 0.01);
+  ASSERT_EQ(curves.size(), 3u);
+  const double expected = seconds(2 << 20, 1.0);
+  EXPECT_NEAR(collective_seconds(curves[1], mebibytes(2)) / expected, 1, 0.01);
+  EXPECT_LT(collective_seconds(curves[2], mebibytes(2)) / expected, 0.9)
+      << "nobody shares its steps";
+}
+
 TEST(CrossValidation, a_shape_and_its_repetitions_are_in_one_fold_and_folds_are_even) {
   std::array<int, kFolds> counts{};
   for (int64_t m = 18; m < 4096; m += 2) {
