@@ -29,8 +29,8 @@ void rope(const void* x, void* y, size_t rows, size_t width, Stream stream);
 // row.
 void cross_entropy(void* logits, const int32_t* targets, float* loss, size_t rows,
                    size_t vocabulary, Stream stream);
-// Copies over and over, one block a multiprocessor, until *stop is not 0; each block adds 1 to
-// *started. Both are in host memory that the device reads.
+// Copies over and over, one block a multiprocessor, until *stop is not 0; each block sets its
+// element of started to 1. Both are in host memory that the device reads and writes.
 void copy_until(const void* from, void* to, size_t bytes, int blocks, const int* stop, int* started,
                 Stream stream);
 // Keeps a stream until *go is not 0, or for about a second. In host memory that the device reads.

@@ -28,17 +28,24 @@ EndlessCopy::EndlessCopy(int multiprocessors)
 void EndlessCopy::start() {
   stop();
   flags_->stop = 0;
-  flags_->started = 0;
+  for (volatile int& started : flags_->started) started = 0;
   auto* flags = const_cast<Flags*>(flags_);
-  copy_until(from_.get(), to_.get(), kBytes, multiprocessors_, &flags->stop, &flags->started,
+  copy_until(from_.get(), to_.get(), kBytes, multiprocessors_, &flags->stop, flags->started,
              stream_);
   check(cudaGetLastError());
   const auto begin = std::chrono::steady_clock::now();
-  while (flags_->started < multiprocessors_) {
+  while (!all_started()) {
     if (std::chrono::steady_clock::now() - begin < kPatience) continue;
     stop();
     throw std::runtime_error("a copy beside products does not start");
   }
+}
+
+bool EndlessCopy::all_started() const {
+  for (int block = 0; block < multiprocessors_; ++block) {
+    if (flags_->started[block] == 0) return false;
+  }
+  return true;
 }
 
 void EndlessCopy::stop() {

@@ -15,6 +15,7 @@ namespace herdsim::cuda {
 
 class EndlessCopy {
  public:
+  // Requires: at most 64.
   explicit EndlessCopy(int multiprocessors);
   ~EndlessCopy();
   EndlessCopy(const EndlessCopy&) = delete;
@@ -25,9 +26,14 @@ class EndlessCopy {
   void stop();
 
  private:
+  static constexpr int kMost = 64;
+  // By block, and no counter: few hosts have atomics that a device may use.
   struct Flags {
-    int stop = 0, started = 0;
+    int stop = 0;
+    int started[kMost] = {};
   };
+  bool all_started() const;
+
   int multiprocessors_;
   DeviceMemory from_, to_;  // random numbers
   cudaStream_t stream_ = nullptr;
