@@ -95,7 +95,10 @@ class DeviceFitter {
       }
       if (scaled()) {
         profile_.clock_provenance = {
-            Evidence::kAssumed, "0.95 on an H100 at 700 W; less where the board has little power"};
+            Evidence::kAssumed,
+            recipe_.training_said.empty()
+                ? "0.95 on an H100 at 700 W; less where the board has little power"
+                : std::string(recipe_.training_said)};
       }
     }
     // A product of one wave of tiles at 80 % of its peak fell to 47 % beside an all-gather of 24 SMs: (1 - 47 / 80) * 132

@@ -26,6 +26,7 @@ struct Recipe {
   int64_t sms = 0;
   double board_watts = 0;
   double training_clock = 1;           // of the tables' clock; 1: not written
+  std::string_view training_said;  // of a part without tables: why that clock; empty: as the H100's
   double bf16 = 0, fp8 = 0, fp32 = 0;  // dense TFLOP/s
 
   // Without tables of its own the H100's are scaled: what arithmetic bounds by the peaks, what

@@ -18,11 +18,8 @@ struct GpuRow {
   double gigabytes = 0;  // of memory, where not the profile's
   // GPUs that NVLink joins beyond a node: racks of NVL72.
   int64_t nvlink_domain = 0;
-  // That a training step sustains over the profile's. Blackwell's profiles scale an H100's measured
-  // rates by the data sheets' peaks. MLPerf's seven runs of 405B on GB200, 256 to 2,496 GPUs, which
-  // are calibration rows, are 14 % too short at those; they set 0.825. A B200, whose power and peak
-  // are both less by a sixth and a tenth, is assumed to share it. Nothing calibrates a GB300, which
-  // has a sixth more power than a GB200.
+  // That a training step sustains over the profile's. Nothing calibrates a GB300, which has a sixth
+  // more power than the GB200 of its profile: it is taken to sustain what an H100 does.
   double clock = 1;
   int64_t without_switch = 0;  // GPUs of a node whose NVLinks join each pair; 0: none does
 };
