@@ -1,5 +1,5 @@
-// A forward pass and a whole backward pass, of another micro-batch or chunk, that a stage runs by turns: from one to the other
-// after each transfer that the next kernels wait for, so that it runs beside the other's kernels.
+// A forward pass and a whole backward pass, of another micro-batch or chunk, that a stage runs by turns: from one to
+// the other after each transfer that the next kernels wait for, so that it runs beside the other's kernels.
 //
 // Their ops are put in order when all are known; until then they are *pending* and have ids of their own.
 //
@@ -48,8 +48,10 @@ class PassPair {
   }
 
   void begin_second() { second_ = ops_.size(); }
-  // Puts all ops into the program. Ensures: no anchor and no table holds a pending op; `sends` has those that were addressed.
-  void place(const TypedVector<WorkId, Work>& works, ProgramBuilder& builder, Anchors& anchors, std::vector<OpId>& sends);
+  // Puts all ops into the program. Ensures: no anchor and no table holds a pending op; `sends` has those that were
+  // addressed.
+  void place(const TypedVector<WorkId, Work>& works, ProgramBuilder& builder, Anchors& anchors,
+             std::vector<OpId>& sends);
 
  private:
   // Pending ops are numbered from here.

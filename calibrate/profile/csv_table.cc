@@ -69,7 +69,8 @@ CsvTable::CsvTable(std::string_view text, std::string file) : file_(std::move(fi
   Faults faults;
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(nul), '\n');
-    faults.add({.file = file_, .line = static_cast<int>(lines) + 1, .column = 1, .problem = "is not text", .allowed = "CSV"});
+    const int line = static_cast<int>(lines) + 1;
+    faults.add({.file = file_, .line = line, .column = 1, .problem = "is not text", .allowed = "CSV"});
     faults.throw_if_any();
   }
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());

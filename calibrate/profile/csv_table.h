@@ -14,8 +14,8 @@ namespace herdsim {
 
 class CsvTable {
  public:
-  // Throws: SpecError for an empty file, a NUL byte, two columns of one name, a row of another length than the header's, an open
-  // quote.
+  // Throws: SpecError for an empty file, a NUL byte, two columns of one name, a row of another length than the
+  // header's, an open quote.
   CsvTable(std::string_view text, std::string file);
 
   size_t rows() const { return rows_.size(); }

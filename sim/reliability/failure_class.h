@@ -49,8 +49,9 @@ enum class Remedy : uint8_t {
 };
 constexpr std::array<std::string_view, 2> kRemedyNames = {"restart", "replace"};
 
-// From where to where an assumed rate may be, as what multiplies it. No publication counts these failures a part-hour: where
-// one bounds them, the source says how; the rest is a guess of its width. Sensitivity studies vary a rate in its range.
+// From where to where an assumed rate may be, as what multiplies it. No publication counts these failures a
+// part-hour: where one bounds them, the source says how; the rest is a guess of its width. Sensitivity studies vary a
+// rate in its range.
 struct RateRange {
   double low = 1, high = 1;  // over the rate of the row
   std::string_view source;

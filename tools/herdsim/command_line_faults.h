@@ -8,7 +8,8 @@
 
 namespace herdsim {
 
-// Of a command line that does not parse: the first option that the command does not have, or operand that is one too many.
+// Of a command line that does not parse: the first option that the command does not have, or operand that is one too
+// many.
 std::optional<Fault> unknown_word(int argc, const char* const* argv, const Command& command);
 
 // Throws: SpecError for options that contradict each other or would change nothing.

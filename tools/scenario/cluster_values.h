@@ -1,5 +1,5 @@
-// Messages and values of the machine: its fabric, parts that are degraded, the store's network. A part of spec_values.h, whose
-// rules hold here.
+// Messages and values of the machine: its fabric, parts that are degraded, the store's network. A part of
+// spec_values.h, whose rules hold here.
 #pragma once
 
 #include "tools/scenario/scenario.h"

@@ -12,7 +12,8 @@ class Model;
 
 namespace herdsim {
 
-// Requires: defaults are in place. Ensures: origins say the formula of each; what cannot follow is a fault of the report.
+// Requires: defaults are in place. Ensures: origins say the formula of each; what cannot follow is a fault of the
+// report.
 void derive_fields(spec::Scenario* message, SpecReport* report);
 // Of a model alone; `prefix` is what its fields are called by, "model." in a scenario.
 void derive_model_fields(spec::Model* model, const std::string& prefix, SpecReport* report);

@@ -3,8 +3,8 @@
 
 namespace herdsim {
 
-// Enumerators have the same order on both sides; where it is used, a static_assert on the last one of each shows that none was
-// added to one side alone.
+// Enumerators have the same order on both sides; where it is used, a static_assert on the last one of each shows that
+// none was added to one side alone.
 template <typename To, typename From>
 To enum_cast(From value) {
   return static_cast<To>(static_cast<int>(value));

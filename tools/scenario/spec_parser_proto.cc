@@ -10,6 +10,7 @@
 #include <cctype>
 #include <functional>
 #include <memory>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -284,10 +285,11 @@ std::pair<std::string, std::string> split_json_error(const std::string& message)
 void parse_json(const SpecSource& source, const std::string& prefix, pb::Message* message,
                 FieldOrigins* origins, SpecReport* report) {
   FieldOrigins here;
+  std::set<std::string> seen;
   bool known = true;
   for (const JsonPlace& place : json_places(source.text)) {
     if (place.path.starts_with('.')) break;  // a list is no spec; the parser says so
-    if (here.find(place.path) != nullptr) {
+    if (!seen.insert(place.path).second) {
       report->add({.file = source.file,
                    .line = place.line,
                    .column = place.column,

@@ -15,8 +15,8 @@
 namespace herdsim {
 namespace {
 
-// Counts beyond this are typing errors, and products of two still fit 64 bits. Sizes of models and jobs have the bounds that
-// they have in a scenario.
+// Counts beyond this are typing errors, and products of two still fit 64 bits. Sizes of models and jobs have the
+// bounds that they have in a scenario.
 constexpr double kMostCount = 1e9, kMostLayers = 1e5, kMostHidden = 1e7, kMostWidth = 1e8, kMostHeads = 1e6;
 constexpr double kMostGpus = 1 << 22;
 

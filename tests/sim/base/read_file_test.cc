@@ -31,7 +31,8 @@ TEST(ReadFile, gives_every_byte_or_says_why_not) {
   std::ofstream(path, std::ios::trunc).close();
   EXPECT_EQ(read_file(path), "");
   EXPECT_EQ(fault_of(folder), folder + ": --table: is a directory; allowed: a file");
-  EXPECT_EQ(fault_of(folder + "/none"), folder + "/none: --table: cannot be read; allowed: a file that exists and may be read");
+  EXPECT_EQ(fault_of(folder + "/none"),
+            folder + "/none: --table: cannot be read; allowed: a file that exists and may be read");
   EXPECT_NE(fault_of("/dev/zero", size_t{3} << 20).find("longer than 3 MiB"), std::string::npos);
   std::filesystem::remove_all(folder);
 }

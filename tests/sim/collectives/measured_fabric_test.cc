@@ -1,4 +1,5 @@
-// Plans on a fabric of which something was measured or stated: times of a group, round trips, ring steps, small all-reduces.
+// Plans on a fabric of which something was measured or stated: times of a group, round trips, ring steps, small
+// all-reduces.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -90,9 +90,9 @@ def check_library(program, folder):
         return run.stderr
 
     assert "built without Open MPI" in said(), said()
-    (folder / "libherdsim_mpi.so").write_text("not a library\n")
+    (folder / "libherdsim_mpi.so").write_text("not a library\n" * 1000)
     error = said()
-    assert "does not load" in error and "invalid ELF header" in error and "built without" not in error, error
+    assert "does not load: " in error and "invalid ELF header" in error and "built without" not in error, error
 
 
 def main():

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "calibrate/profile/profile_file.h"
 #include "tests/tools/scenario/scenario_text.h"
 #include "tools/scenario/catalog.h"
 
@@ -52,12 +53,13 @@ TEST(LoadScenario, the_run_of_the_54_days_has_the_published_configuration) {
 // The defaults of the language are those of the structs.
 TEST(LoadScenario, sequence_parallelism_that_is_left_out_is_as_the_stack_has_it) {
   const auto splits = [](const char* more) {
-    return load_scenario_text(std::string("base: \"llama3-405b-8192\" ") + more, "mine.textproto", {"parallel.sequence_parallel="})
-        .plan.sequence_parallel;
+    const std::string text = std::string("base: \"llama3-405b-8192\" ") + more;
+    return load_scenario_text(text, "mine.textproto", {"parallel.sequence_parallel="}).plan.sequence_parallel;
   };
   EXPECT_TRUE(splits("software { base: \"megatron-te\" }"));
   EXPECT_FALSE(splits("software { base: \"megatron-2021\" }"));
-  EXPECT_TRUE(splits("software { base: \"megatron-2021\" } model { experts: 8 experts_per_token: 2 }")) << "experts need it";
+  EXPECT_TRUE(splits("software { base: \"megatron-2021\" } model { experts: 8 experts_per_token: 2 }"))
+      << "experts need it";
 }
 
 TEST(LoadScenario, the_effective_text_of_every_scenario_loads_to_itself) {

@@ -104,8 +104,8 @@ TEST(MalformedInput, json_faults_have_their_place_too) {
 
 TEST(MalformedInput, json_says_a_field_once_and_with_a_number_that_there_is) {
   EXPECT_EQ(faults_of("{\"gpus\": 8,\n \"parallel\": {\"microBatch\": 1, \"micro_batch\": 2}, \"gpus\": 16}"),
-            "mine.textproto:2:33: parallel.micro_batch: is given twice\n"
-            "mine.textproto:2:52: gpus: is given twice\n");
+            "mine.textproto:2:32: parallel.micro_batch: is given twice\n"
+            "mine.textproto:2:51: gpus: is given twice\n");
   EXPECT_THAT(faults_of("{\"run\": {\"tokens\": 1e3,\n \"days\": 1e400}}"),
               HasSubstr("mine.textproto:2:2: run.days: is beyond what a number can be"));
 }

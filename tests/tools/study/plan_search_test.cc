@@ -112,6 +112,19 @@ TEST(PlanSpace, every_candidate_is_a_scenario) {
   }
 }
 
+TEST(PlanSpace, splits_the_sequence_as_the_stack_has_it_or_the_user_says) {
+  const auto splitting = [](const std::vector<std::string>& sets) {
+    std::vector<std::string> pin = {"parallel.tp=2"};
+    const auto space = plan_space(small_base(sets), take_pins(pin));
+    EXPECT_FALSE(space.empty());
+    return std::count_if(space.begin(), space.end(), [](const PlanCandidate& c) { return c.plan.sequence_parallel; }) ==
+           static_cast<std::ptrdiff_t>(space.size());
+  };
+  EXPECT_TRUE(splitting({}));
+  EXPECT_FALSE(splitting({"software={base: \"megatron-2021\"}"}));
+  EXPECT_FALSE(splitting({"parallel.sequence_parallel=false"}));
+}
+
 TEST(PlanSpace, pins_hold_fields_and_leave_the_rest) {
   std::vector<std::string> sets = {"parallel.tp=2", "training.schedule=1f1b", "model.layers=4",
                                    "parallel.shard=ZERO1", "training.recompute=FULL"};

@@ -92,7 +92,8 @@ TEST(RunTable, refuses_what_is_no_table) {
   EXPECT_THAT(faults_of("id,software\na\n"), HasSubstr("runs.csv:2"));
   EXPECT_THAT(faults_of("id,software\n\"a,x\n"), HasSubstr("never closed"));
   EXPECT_EQ(faults_of("id,software\n"), "runs.csv: has no rows; allowed: a run a line below the header");
-  EXPECT_THAT(faults_of("id,software,tp,pp,tp\na,x,1,1,2\n"), HasSubstr("runs.csv:1:1: tp: is the name of two columns"));
+  EXPECT_THAT(faults_of("id,software,tp,pp,tp\na,x,1,1,2\n"),
+              HasSubstr("runs.csv:1:1: tp: is the name of two columns"));
   EXPECT_EQ(faults_of("id,software,,\na,x,,\n"), "") << "columns without a name are nobody's";
   EXPECT_THAT(faults_of(std::string("id,software\na\0,x\n", 17)), HasSubstr("runs.csv:2:1: is not text"));
   EXPECT_THROW(read_run_table("/no/such/table.csv"), SpecError);
