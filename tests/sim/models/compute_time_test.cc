@@ -135,8 +135,9 @@ TEST(GemmTiles, few_tiles_are_cut_along_k_where_that_pays) {
   const GemmShape deep{128, 256, 65536};
   const double whole = tile_factor(tiles, deep, 108);
   tiles.slices = {1, 8};
+  tiles.slicing_nanoseconds = 8000;
   // An eighth of the depth, the slicing, and 8 * 8 bytes an element of sums.
-  const double sums = 1000 + 8e9 * 8 * 128 * 256 / 1e12;
+  const double sums = 8000 + 8e9 * 8 * 128 * 256 / 1e12;
   EXPECT_DOUBLE_EQ(tile_factor(tiles, deep, 108),
                    1 + (1000 + 65536 / 8 * 20 + sums) / tiles.scale_nanoseconds);
   EXPECT_LT(tile_factor(tiles, deep, 108), whole / 4);
@@ -149,6 +150,7 @@ TEST(GemmTiles, memory_bounds_what_is_wide_and_shallow_and_the_exponent_softens_
   const GemmShape wide{65536, 65536, 32};
   const double bytes = 2.0 * (2.0 * 65536 * 32 + 65536.0 * 65536);
   EXPECT_NEAR(tile_factor(tiles, wide, 10000), 1 + bytes * 1e-3 / tiles.scale_nanoseconds, 1e-9);
+  tiles.memory_bytes_per_second = 1e18;
   tiles.exponent = 0.5;
   EXPECT_DOUBLE_EQ(tile_factor(tiles, {128 * 216, 256, 512}, 108), std::sqrt(3.0));
 }
