@@ -84,15 +84,6 @@ class DeviceFitter {
       profile_.clock_provenance = {Evidence::kPublished,
                                    "fitted to published training steps of Megatron, llm-foundry "
                                    "and MaxText on H100 at 700 W; 0.93 to 0.97"};
-      // Long products alone draw all of the board's power, and the table has no bursts of them.
-      if (recipe_.gemm_burst.empty()) {
-        profile_.clock_provenance = {Evidence::kAssumed,
-                                     "products alone run at the power limit in the table; a step "
-                                     "draws less in kernels that memory bounds and while it "
-                                     "waits: 1.026 where it never waits, which published steps on "
-                                     "A100 prefer, to 1.058 at the usual mix "
-                                     "(sim/models/clock_power.h)"};
-      }
       if (scaled()) {
         profile_.clock_provenance = {
             Evidence::kAssumed,

@@ -94,7 +94,6 @@ const std::vector<Recipe>& recipes() {
        .hbm_gigabytes_per_second = 2039,
        .sms = 108,
        .board_watts = 400,
-       .training_clock = 1.026,
        .bf16 = 312,
        .fp32 = 19.5,
        .gemm_sustained = "gemm_a100_sglang0.5.10_bf16",
