@@ -218,7 +218,7 @@ TEST(RowScenario, context_ranks_exchange_keys_and_values_as_their_stack_does) {
   row.dp.reset();
   for (const auto& [software, context] : {std::pair("megatron-te", ContextParallel::kRing),
                                           std::pair("megatron-2023", ContextParallel::kRing),
-                                          std::pair("torch-fsdp2", ContextParallel::kAllGather),
+                                          std::pair("torch-fsdp2", ContextParallel::kRing),
                                           std::pair("meta-llama3", ContextParallel::kAllGather)}) {
     row.software = software;
     EXPECT_EQ(scenario_of_row(row, parts()).scenario.plan.context, context) << software;
@@ -374,18 +374,6 @@ TEST(RowScenario, stages_have_the_layers_that_are_stated) {
   EXPECT_THAT(plan.layers_per_chunk, testing::ElementsAre(8, 8, 9, 7));
   row.layers_per_stage = "8 8 9 9";
   EXPECT_THAT(scenario_of_row(row, parts()).skipped_because, HasSubstr("sum to 34"));
-}
-
-TEST(RowScenario, context_parallelism_of_pytorch_is_a_ring) {
-  RunRow row = complete_row();
-  row.pp = row.vp = 1;
-  row.cp = 2;
-  const auto context = [&](const char* software) {
-    row.software = software;
-    return scenario_of_row(row, parts()).scenario.plan.context;
-  };
-  EXPECT_EQ(context("torch-fsdp2"), ContextParallel::kRing);
-  EXPECT_EQ(context("megatron-te"), ContextParallel::kAllGather);
 }
 
 // A board of four GPUs has as many links between each pair and no switch.
