@@ -15,19 +15,21 @@ constexpr double kStalledStep = 100;  // microseconds
 // Fitted on the calibration rows of those jobs.
 constexpr double kProbability = 0.037;
 
-// What the eight NICs of a host carry together at 1 GiB, gigabytes per second.
-constexpr double kWire = 275;
+// What a ring of 1 GiB reaches of eight NICs of 50 GB/s in those jobs. Slower wires reach as much
+// of their rate, and take as much longer.
+constexpr double kReached = 275.0 / 400;
 constexpr double kMeasuredBytes = 1024.0 * 1024 * 1024;
 
 }  // namespace
 
 HostStalls stalls_of_measured(const MeasuredNetwork& measured, int64_t ranks,
-                              int64_t ranks_per_host) {
+                              int64_t ranks_per_host, Bandwidth host_wires) {
   HostStalls stalls;
   const double rate = static_cast<double>(measured.all_gather.bytes_per_second()) / 1e9;
   if (rate <= 0 || ranks <= ranks_per_host) return stalls;
+  const double wire = kReached * static_cast<double>(host_wires.bytes_per_second()) / 1e9;
   const double chunk = kMeasuredBytes / static_cast<double>(ranks);
-  const double beyond_the_wire = (chunk / rate - chunk / std::max(rate, kWire)) / 1e3;
+  const double beyond_the_wire = (chunk / rate - chunk / std::max(rate, wire)) / 1e3;
   if (beyond_the_wire > kStalledStep) stalls.probability = kProbability;
   return stalls;
 }

@@ -217,7 +217,8 @@ class RowReading {
     s_.measured_network = {.all_reduce = rate(row_.allreduce_gigabytes_per_second),
                            .all_gather = rate(row_.allgather_gigabytes_per_second),
                            .reduce_scatter = rate(row_.reducescatter_gigabytes_per_second)};
-    const HostStalls stalls = stalls_of_measured(s_.measured_network, s_.gpus, c.gpus_per_host);
+    const HostStalls stalls = stalls_of_measured(s_.measured_network, s_.gpus, c.gpus_per_host,
+                                                 c.nic * c.gpus_per_host);
     if (stalls.probability > 0 && s_.software.host_stalls.probability <= 0) {
       s_.software.host_stalls.probability = assume("host_stall_probability", stalls.probability);
     }

@@ -469,6 +469,11 @@ TEST(RowScenario, rings_that_take_too_long_for_any_wire_show_hosts_that_stall) {
   const auto stalls = HasSubstr("host_stall_probability");
   EXPECT_THAT(scenario_of_row(tensor_row(8, 1, 160), parts()).assumed, Contains(stalls));
   EXPECT_THAT(scenario_of_row(tensor_row(8, 1, 230), parts()).assumed, Not(Contains(stalls)));
+  // A slow wire is slow by itself: 670 us a step at 100 GB/s, and eight NICs of 20 GB/s carry 110.
+  RunRow slow = tensor_row(8, 1, 100);
+  EXPECT_THAT(scenario_of_row(slow, parts()).assumed, Contains(stalls));
+  slow.interconnect = "160 Gb/s RDMA per GPU";
+  EXPECT_THAT(scenario_of_row(slow, parts()).assumed, Not(Contains(stalls)));
   const auto slower = [&](int64_t tp, int64_t micro_batch) {
     return step_time(tensor_row(tp, micro_batch, 160)) /
            step_time(tensor_row(tp, micro_batch, 230));
