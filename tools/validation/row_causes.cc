@@ -156,12 +156,6 @@ Scenario variant_of(const RunRow& row, const RowParts& parts, const std::string&
   return std::move(read.scenario);
 }
 
-bool is_set(const std::vector<std::string>& sets, std::string_view path) {
-  return std::any_of(sets.begin(), sets.end(), [&](const std::string& set) {
-    return set.starts_with(fmt::format("{}=", path));
-  });
-}
-
 std::vector<UncertainInput> inputs_of(const RunRow& row, const RowParts& parts,
                                       const Scenario& base) {
   std::vector<UncertainInput> inputs;

@@ -217,12 +217,23 @@ class RowReading {
     s_.measured_network = {.all_reduce = rate(row_.allreduce_gigabytes_per_second),
                            .all_gather = rate(row_.allgather_gigabytes_per_second),
                            .reduce_scatter = rate(row_.reducescatter_gigabytes_per_second)};
+    stalled_hosts();
+    return true;
+  }
+
+  // Shown by the job's own measurement, unless it is said how often they stall.
+  void stalled_hosts() {
+    constexpr std::string_view kField = "host_stall_probability";
+    if (is_set(parts_.software_sets(), kField) || is_set(row_.software_sets, kField) ||
+        is_set(software_sets_, kField)) {
+      return;
+    }
+    const ClusterSpec& c = s_.cluster;
     const HostStalls stalls = stalls_of_measured(s_.measured_network, s_.gpus, c.gpus_per_host,
                                                  c.nic * c.gpus_per_host);
-    if (stalls.probability > 0 && s_.software.host_stalls.probability <= 0) {
-      s_.software.host_stalls.probability = assume("host_stall_probability", stalls.probability);
+    if (stalls.probability > 0) {
+      s_.software.host_stalls.probability = assume(kField, stalls.probability);
     }
-    return true;
   }
 
   // Of a GPU's NVLinks those to the others of its tensor-parallel group, or of its node: boards of four GPUs have no NVSwitch
@@ -444,6 +455,12 @@ const ModelArchitecture* RowParts::model(std::string_view name) const {
 RowScenario scenario_of_row(const RunRow& row, const RowParts& parts,
                             const std::vector<std::string>& software_sets) {
   return RowReading(row, parts, software_sets).read();
+}
+
+bool is_set(const std::vector<std::string>& sets, std::string_view field) {
+  return std::any_of(sets.begin(), sets.end(), [&](const std::string& set) {
+    return set.starts_with(fmt::format("{}=", field));
+  });
 }
 
 }  // namespace herdsim

@@ -85,4 +85,7 @@ struct RowScenario {
 RowScenario scenario_of_row(const RunRow& row, const RowParts& parts,
                             const std::vector<std::string>& software_sets = {});
 
+// Whether one of "logit_bytes=52", ... sets this field.
+bool is_set(const std::vector<std::string>& sets, std::string_view field);
+
 }  // namespace herdsim

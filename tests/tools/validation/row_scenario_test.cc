@@ -469,6 +469,8 @@ TEST(RowScenario, rings_that_take_too_long_for_any_wire_show_hosts_that_stall) {
   const auto stalls = HasSubstr("host_stall_probability");
   EXPECT_THAT(scenario_of_row(tensor_row(8, 1, 160), parts()).assumed, Contains(stalls));
   EXPECT_THAT(scenario_of_row(tensor_row(8, 1, 230), parts()).assumed, Not(Contains(stalls)));
+  const RowParts none({"software.host_stall_probability=0"});
+  EXPECT_THAT(scenario_of_row(tensor_row(8, 1, 160), none).assumed, Not(Contains(stalls)));
   // A slow wire is slow by itself: 670 us a step at 100 GB/s, and eight NICs of 20 GB/s carry 110.
   RunRow slow = tensor_row(8, 1, 100);
   EXPECT_THAT(scenario_of_row(slow, parts()).assumed, Contains(stalls));
